@@ -1,0 +1,459 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""The CPU backend: loops over word arrays, off the GIL, on threads, interruptible by Ctrl-C.
+
+Arrays are C-contiguous ``uint64`` rows as `pinzk.curves` describes; fields and groups are its records. Shapes are checked
+here, ranges are the caller's business (`first_unreduced`, `first_bad_point`).
+"""
+
+import math
+import os
+
+import numpy as np
+
+from libc.stdint cimport uint32_t, uint64_t
+from libcpp cimport bool as cbool
+
+from pinzk import curves as _curves
+
+
+cdef extern from "cpu_loops/python_glue.hpp" namespace "pinzk::cpu" nogil:
+    cbool poll_signals()
+    void translate_exception()
+
+
+cdef extern from "cpu_loops/curve_ops.hpp" namespace "pinzk::cpu" nogil:
+    cdef cppclass Job:
+        int threads
+        cbool (*poll)()
+
+    cdef enum class Which:
+        Fr
+        Fp
+
+    cdef enum class Group "pinzk::cpu::Group":
+        G1
+        G2
+
+    cdef enum class Check:
+        range
+        curve
+        subgroup
+
+    cdef enum class Fault:
+        none
+        coordinate
+        curve
+        subgroup
+
+    cdef cppclass BadPoint:
+        size_t index
+        Fault fault
+
+    cdef cppclass CurveOps:
+        void to_montgomery(Which, const uint64_t*, uint64_t*, size_t, const Job&) except +translate_exception
+        void from_montgomery(Which, const uint64_t*, uint64_t*, size_t, const Job&) except +translate_exception
+        size_t first_unreduced(Which, const uint64_t*, size_t, const Job&) except +translate_exception
+        void multiply(Which, const uint64_t*, const uint64_t*, uint64_t*, size_t, const Job&) except +translate_exception
+        void multiply_subtract(const uint64_t*, const uint64_t*, const uint64_t*, uint64_t*, size_t, const Job&) except +translate_exception
+        void powers(const uint64_t*, const uint64_t*, uint64_t*, size_t, const Job&) except +translate_exception
+        void invert(const uint64_t*, uint64_t*, size_t, const Job&) except +translate_exception
+        void dif(uint64_t*, int, const uint64_t*, const Job&) except +translate_exception
+        void dit(uint64_t*, int, const uint64_t*, const Job&) except +translate_exception
+        void bit_reverse(uint64_t*, int, const Job&) except +translate_exception
+        BadPoint first_bad_point(Group, const uint64_t*, size_t, Check, const Job&) except +translate_exception
+        void msm(Group, const uint64_t*, const uint64_t*, size_t, uint64_t*, const Job&) except +translate_exception
+        void fixed_base(Group, const uint64_t*, const uint64_t*, size_t, uint64_t*, const Job&) except +translate_exception
+        void generator(Group, uint64_t*)
+        void sparse_rows(const uint64_t*, const uint32_t*, const uint64_t*, size_t, const uint64_t*, uint64_t*, const Job&) except +translate_exception
+
+    const CurveOps* bn254_ops()
+    const CurveOps* bls12_381_ops()
+    const CurveOps* toy_ops()
+
+
+# ---- threads ----
+
+def num_threads(threads=None):
+    """Number of threads a call will use.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Asked for by the caller; else ``PINZK_NUM_THREADS``; else the cores this process may use, the cgroup's quota
+        respected.
+
+    Raises
+    ------
+    ValueError
+        Not a positive whole number; the message names the argument or the variable.
+    """
+    if threads is not None:
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+            raise ValueError(f"threads must be a positive int, not {threads!r}")
+        return min(threads, 1024)
+    text = os.environ.get("PINZK_NUM_THREADS", "").strip()
+    if text:
+        if not text.isascii() or not text.isdigit() or int(text) < 1:
+            raise ValueError(f"PINZK_NUM_THREADS must be a positive whole number, not {text!r}")
+        return min(int(text), 1024)
+    return _available_cores()
+
+
+def _available_cores():
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    quota = _cgroup_quota()
+    return max(1, cores if quota is None else min(cores, math.ceil(quota)))
+
+
+def _cgroup_quota():
+    # cgroup v2, then v1; None where there is no limit
+    try:
+        with open("/sys/fs/cgroup/cpu.max") as f:
+            quota, period = f.read().split()
+        return None if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        with open("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") as f:
+            quota = int(f.read())
+        with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us") as f:
+            period = int(f.read())
+        return None if quota <= 0 else quota / period
+    except (OSError, ValueError):
+        return None
+
+
+cdef Job _job(threads) except *:
+    cdef Job job
+    job.threads = num_threads(threads)
+    job.poll = poll_signals
+    return job
+
+
+# ---- curves and arrays ----
+
+cdef const CurveOps* _ops(str curve_name) except NULL:
+    if curve_name == "bn254":
+        return bn254_ops()
+    if curve_name == "bls12_381":
+        return bls12_381_ops()
+    if curve_name == "toy":
+        return toy_ops()
+    raise ValueError(f"no CPU backend for curve {curve_name!r}")
+
+
+cdef Which _which(field):
+    return Which.Fr if field.is_scalar else Which.Fp
+
+
+cdef Group _group(group):
+    return Group.G1 if group.number == 1 else Group.G2
+
+
+cdef const uint64_t* _read(const uint64_t[:, ::1] a, Py_ssize_t columns, str name) except? NULL:
+    if a.shape[1] != columns:
+        raise ValueError(f"{name} must have shape (n, {columns}), not ({a.shape[0]}, {a.shape[1]})")
+    return &a[0, 0] if a.shape[0] else NULL
+
+
+cdef uint64_t* _write(uint64_t[:, ::1] a, Py_ssize_t rows, Py_ssize_t columns, str name) except? NULL:
+    if a.shape[0] != rows or a.shape[1] != columns:
+        raise ValueError(f"{name} must have shape ({rows}, {columns}), not ({a.shape[0]}, {a.shape[1]})")
+    return &a[0, 0] if rows else NULL
+
+
+cdef _empty(Py_ssize_t rows, Py_ssize_t columns):
+    return np.empty((rows, columns), dtype=np.uint64)
+
+
+# ---- elements ----
+
+def to_montgomery(field, const uint64_t[:, ::1] canonical, out=None, *, threads=None):
+    """Montgomery form of canonical rows, each below the modulus; `out` may be the input."""
+    out = _empty(canonical.shape[0], field.limbs) if out is None else out
+    cdef const CurveOps* ops = _ops(field.curve_name)
+    cdef Job job = _job(threads)
+    cdef size_t n = canonical.shape[0]
+    cdef const uint64_t* x = _read(canonical, field.limbs, "canonical")
+    cdef uint64_t* y = _write(out, n, field.limbs, "out")
+    cdef Which which = _which(field)
+    with nogil:
+        ops.to_montgomery(which, x, y, n, job)
+    return out
+
+
+def from_montgomery(field, const uint64_t[:, ::1] array, out=None, *, threads=None):
+    """Canonical form of Montgomery rows; `out` may be the input."""
+    out = _empty(array.shape[0], field.limbs) if out is None else out
+    cdef const CurveOps* ops = _ops(field.curve_name)
+    cdef Job job = _job(threads)
+    cdef size_t n = array.shape[0]
+    cdef const uint64_t* x = _read(array, field.limbs, "array")
+    cdef uint64_t* y = _write(out, n, field.limbs, "out")
+    cdef Which which = _which(field)
+    with nogil:
+        ops.from_montgomery(which, x, y, n, job)
+    return out
+
+
+def first_unreduced(field, const uint64_t[:, ::1] array, *, threads=None):
+    """Index of the first row that is not below the modulus, or None."""
+    cdef const CurveOps* ops = _ops(field.curve_name)
+    cdef Job job = _job(threads)
+    cdef size_t n = array.shape[0], i
+    cdef const uint64_t* x = _read(array, field.limbs, "array")
+    cdef Which which = _which(field)
+    with nogil:
+        i = ops.first_unreduced(which, x, n, job)
+    return None if i == n else i
+
+
+def multiply(field, const uint64_t[:, ::1] a, const uint64_t[:, ::1] b, out=None, *, threads=None):
+    """Element-wise product of Montgomery rows; `out` may be an input."""
+    out = _empty(a.shape[0], field.limbs) if out is None else out
+    cdef const CurveOps* ops = _ops(field.curve_name)
+    cdef Job job = _job(threads)
+    cdef size_t n = a.shape[0]
+    _same_length(a.shape[0], b.shape[0])
+    cdef const uint64_t* x = _read(a, field.limbs, "a")
+    cdef const uint64_t* y = _read(b, field.limbs, "b")
+    cdef uint64_t* z = _write(out, n, field.limbs, "out")
+    cdef Which which = _which(field)
+    with nogil:
+        ops.multiply(which, x, y, z, n, job)
+    return out
+
+
+def multiply_subtract(field, const uint64_t[:, ::1] a, const uint64_t[:, ::1] b, const uint64_t[:, ::1] c, out=None, *,
+                      threads=None):
+    """a * b - c element by element over a scalar field; `out` may be an input."""
+    out = _empty(a.shape[0], field.limbs) if out is None else out
+    cdef const CurveOps* ops = _ops(field.curve_name)
+    cdef Job job = _job(threads)
+    cdef size_t n = a.shape[0]
+    _scalar(field)
+    _same_length(a.shape[0], b.shape[0])
+    _same_length(a.shape[0], c.shape[0])
+    cdef const uint64_t* x = _read(a, 4, "a")
+    cdef const uint64_t* y = _read(b, 4, "b")
+    cdef const uint64_t* w = _read(c, 4, "c")
+    cdef uint64_t* z = _write(out, n, 4, "out")
+    with nogil:
+        ops.multiply_subtract(x, y, w, z, n, job)
+    return out
+
+
+def powers(field, base, Py_ssize_t n, *, first=1, threads=None):
+    """first * base**i for i < n, over a scalar field; `base` and `first` are canonical ints, the rows Montgomery."""
+    _scalar(field)
+    if n < 0:
+        raise ValueError("n must not be negative")
+    out = _empty(n, 4)
+    if n == 0:
+        return out
+    cdef const CurveOps* ops = _ops(field.curve_name)
+    cdef Job job = _job(threads)
+    cdef const uint64_t[:, ::1] start = field.encode([first % field.modulus, base % field.modulus])
+    cdef uint64_t* y = _write(out, n, 4, "out")
+    with nogil:
+        ops.powers(&start[0, 0], &start[1, 0], y, n, job)
+    return out
+
+
+def invert(field, const uint64_t[:, ::1] array, out=None, *, threads=None):
+    """1 / x of Montgomery rows of a scalar field, zero for zero; `out` may be the input."""
+    _scalar(field)
+    out = _empty(array.shape[0], 4) if out is None else out
+    cdef const CurveOps* ops = _ops(field.curve_name)
+    cdef Job job = _job(threads)
+    cdef size_t n = array.shape[0]
+    cdef const uint64_t* x = _read(array, 4, "array")
+    cdef uint64_t* y = _write(out, n, 4, "out")
+    with nogil:
+        ops.invert(x, y, n, job)
+    return out
+
+
+cdef int _scalar(field) except -1:
+    if not field.is_scalar:
+        raise ValueError(f"{field.name} is not a scalar field")
+    return 0
+
+
+cdef int _same_length(Py_ssize_t a, Py_ssize_t b) except -1:
+    if a != b:
+        raise ValueError(f"lengths differ: {a} and {b}")
+    return 0
+
+
+# ---- transforms ----
+
+cdef int _log2(Py_ssize_t n, Py_ssize_t twiddles) except -1:
+    if n < 1 or n & (n - 1):
+        raise ValueError(f"length {n} is not a power of two")
+    if twiddles != n // 2:
+        raise ValueError(f"{twiddles} twiddles for a transform of {n}: need {n // 2}")
+    cdef int log_n = 0
+    while (<Py_ssize_t>1 << log_n) < n:
+        log_n += 1
+    return log_n
+
+
+def dif(field, uint64_t[:, ::1] data, const uint64_t[:, ::1] twiddles, *, threads=None):
+    """In place, natural order in, bit-reversed out: X_k = sum x_j w^(jk); twiddles are w^i, i < n/2."""
+    cdef const CurveOps* ops = _ops(field.curve_name)
+    cdef Job job = _job(threads)
+    _scalar(field)
+    cdef int log_n = _log2(data.shape[0], twiddles.shape[0])
+    cdef uint64_t* x = _write(data, data.shape[0], 4, "data")
+    cdef const uint64_t* w = _read(twiddles, 4, "twiddles")
+    with nogil:
+        ops.dif(x, log_n, w, job)
+
+
+def dit(field, uint64_t[:, ::1] data, const uint64_t[:, ::1] twiddles, *, threads=None):
+    """In place, bit-reversed order in, natural out, the same sum as `dif`."""
+    cdef const CurveOps* ops = _ops(field.curve_name)
+    cdef Job job = _job(threads)
+    _scalar(field)
+    cdef int log_n = _log2(data.shape[0], twiddles.shape[0])
+    cdef uint64_t* x = _write(data, data.shape[0], 4, "data")
+    cdef const uint64_t* w = _read(twiddles, 4, "twiddles")
+    with nogil:
+        ops.dit(x, log_n, w, job)
+
+
+def bit_reverse(field, uint64_t[:, ::1] data, *, threads=None):
+    """Permute rows by bit-reversal of their index, in place."""
+    cdef const CurveOps* ops = _ops(field.curve_name)
+    cdef Job job = _job(threads)
+    _scalar(field)
+    cdef int log_n = _log2(data.shape[0], data.shape[0] // 2)
+    cdef uint64_t* x = _write(data, data.shape[0], 4, "data")
+    with nogil:
+        ops.bit_reverse(x, log_n, job)
+
+
+# ---- points ----
+
+def first_bad_point(group, const uint64_t[:, ::1] points, str check="curve", *, threads=None):
+    """The first point that fails a check.
+
+    Parameters
+    ----------
+    group : Group
+    points : ndarray of uint64, shape (n, group.limbs)
+    check : {"range", "curve", "subgroup"}
+        Coordinates below the modulus; on the curve too; in the subgroup of order r too. Infinity passes.
+
+    Returns
+    -------
+    None or (int, str)
+        Index and ``"coordinate"``, ``"curve"`` or ``"subgroup"``.
+    """
+    cdef const CurveOps* ops = _ops(group.curve_name)
+    cdef Job job = _job(threads)
+    cdef Check level
+    if check == "range":
+        level = Check.range
+    elif check == "curve":
+        level = Check.curve
+    elif check == "subgroup":
+        level = Check.subgroup
+    else:
+        raise ValueError(f"check must be 'range', 'curve' or 'subgroup', not {check!r}")
+    cdef size_t n = points.shape[0]
+    cdef const uint64_t* p = _read(points, group.limbs, "points")
+    cdef Group g = _group(group)
+    cdef BadPoint bad
+    with nogil:
+        bad = ops.first_bad_point(g, p, n, level, job)
+    if bad.index == n:
+        return None
+    if bad.fault == Fault.coordinate:
+        return bad.index, "coordinate"
+    return bad.index, "curve" if bad.fault == Fault.curve else "subgroup"
+
+
+def msm(group, const uint64_t[:, ::1] bases, const uint64_t[:, ::1] scalars, *, threads=None):
+    """sum scalars[i] * bases[i] as one affine row; scalars canonical, below the order. Zero points give infinity."""
+    cdef const CurveOps* ops = _ops(group.curve_name)
+    cdef Job job = _job(threads)
+    _same_length(bases.shape[0], scalars.shape[0])
+    out = _empty(1, group.limbs)
+    cdef size_t n = bases.shape[0]
+    cdef const uint64_t* p = _read(bases, group.limbs, "bases")
+    cdef const uint64_t* k = _read(scalars, 4, "scalars")
+    cdef uint64_t* y = _write(out, 1, group.limbs, "out")
+    cdef Group g = _group(group)
+    with nogil:
+        ops.msm(g, p, k, n, y, job)
+    return out
+
+
+def fixed_base(group, const uint64_t[:, ::1] base, const uint64_t[:, ::1] scalars, *, threads=None):
+    """scalars[i] * base for every i; `base` is one affine row, scalars canonical."""
+    cdef const CurveOps* ops = _ops(group.curve_name)
+    cdef Job job = _job(threads)
+    if base.shape[0] != 1:
+        raise ValueError("base must be one point")
+    out = _empty(scalars.shape[0], group.limbs)
+    cdef size_t n = scalars.shape[0]
+    cdef const uint64_t* p = _read(base, group.limbs, "base")
+    cdef const uint64_t* k = _read(scalars, 4, "scalars")
+    cdef uint64_t* y = _write(out, n, group.limbs, "out")
+    cdef Group g = _group(group)
+    with nogil:
+        ops.fixed_base(g, p, k, n, y, job)
+    return out
+
+
+def generator(group):
+    """The group's generator, one affine row."""
+    out = _empty(1, group.limbs)
+    cdef uint64_t[:, ::1] y = out
+    _ops(group.curve_name).generator(_group(group), &y[0, 0])
+    return out
+
+
+# ---- sparse rows ----
+
+def sparse_rows(field, const uint64_t[::1] indptr, const uint32_t[::1] indices, const uint64_t[:, ::1] values,
+                const uint64_t[:, ::1] witness, out=None, *, threads=None):
+    """out[i] = sum values[k] * witness[indices[k]] over row i.
+
+    Parameters
+    ----------
+    field : Field
+        A scalar field.
+    indptr : ndarray of uint64, shape (n + 1,)
+        Non-decreasing, from 0 to ``len(indices)``: the caller's promise, as every index is below ``len(witness)``.
+    indices : ndarray of uint32, shape (nnz,)
+    values : ndarray of uint64, shape (nnz, 4)
+        c * R**2 mod r, as a zkey stores coefficients.
+    witness : ndarray of uint64, shape (m, 4)
+        Canonical.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n, 4)
+        Montgomery form.
+    """
+    _scalar(field)
+    if indptr.shape[0] < 1:
+        raise ValueError("indptr must not be empty")
+    _same_length(indices.shape[0], values.shape[0])
+    if indptr[indptr.shape[0] - 1] != <uint64_t>indices.shape[0]:
+        raise ValueError("indptr must end at len(indices)")
+    out = _empty(indptr.shape[0] - 1, 4) if out is None else out
+    cdef const CurveOps* ops = _ops(field.curve_name)
+    cdef Job job = _job(threads)
+    cdef size_t n = indptr.shape[0] - 1
+    cdef const uint32_t* columns = &indices[0] if indices.shape[0] else NULL
+    cdef const uint64_t* c = _read(values, 4, "values")
+    cdef const uint64_t* w = _read(witness, 4, "witness")
+    cdef uint64_t* y = _write(out, n, 4, "out")
+    with nogil:
+        ops.sparse_rows(&indptr[0], columns, c, n, w, y, job)
+    return out
