@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The quotient polynomial h = (a b - c) / Z, in the form each key format wants it."""
+
+from __future__ import annotations
+
+from .._core import cpu
+from ..curves import Words
+from .ntt import Domain
+
+
+def snarkjs(domain: Domain, a: Words, b: Words) -> Words:
+    """Scalars of the H query of a snarkjs key: a b - c on the odd coset.
+
+    There is no matrix C in such a key: c = a b on the domain itself. The division by Z, a constant on the odd coset, is
+    inside the key's points.
+
+    Parameters
+    ----------
+    domain : Domain
+        With root "snarkjs".
+    a, b : ndarray of uint64, shape (n, 4)
+        Evaluations of the constraints, Montgomery form, natural order. **Overwritten.**
+
+    Returns
+    -------
+    ndarray of uint64, shape (n, 4)
+        Montgomery form; the memory of `a`.
+    """
+    fr, threads = domain.curve.fr, domain.threads
+    c = cpu.multiply(fr, a, b, threads=threads)
+    for v in (a, b, c):
+        domain.to_coset(v)
+    return cpu.multiply_subtract(fr, a, b, c, a, threads=threads)
