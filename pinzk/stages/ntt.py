@@ -17,7 +17,10 @@ from .. import backend
 from .._core import cpu
 from ..curves import Curve, Words
 
-_ROOT_BASE = {"snarkjs": {}, "bellman": {"bls12_381": 7}}  # 5 elsewhere
+_ROOT_BASE: dict[str, dict[str, int]] = {
+    "snarkjs": {},
+    "bellman": {"bls12_381": 7},
+}  # 5 elsewhere
 
 
 class Domain:
@@ -51,7 +54,13 @@ class Domain:
     """
 
     def __init__(
-        self, curve: Curve, log_n: int, *, root: str, device: str = "auto", threads: int | None = None
+        self,
+        curve: Curve,
+        log_n: int,
+        *,
+        root: str,
+        device: str = "auto",
+        threads: int | None = None,
     ) -> None:
         if root not in _ROOT_BASE:
             raise ValueError(f"root must be 'snarkjs' or 'bellman', not {root!r}")
@@ -149,7 +158,9 @@ class Domain:
 
     @cached_property
     def _twiddles(self) -> Words:
-        return cpu.powers(self.curve.fr, self.omega, self.size // 2, threads=self.threads)
+        return cpu.powers(
+            self.curve.fr, self.omega, self.size // 2, threads=self.threads
+        )
 
     @cached_property
     def _inverse_twiddles(self) -> Words:
@@ -160,7 +171,13 @@ class Domain:
     def _coset_factors(self) -> Words:
         # shift**i / n, in bit-reversed order
         n_inverse = pow(self.size, -1, self.curve.fr.modulus)
-        out = cpu.powers(self.curve.fr, self.default_shift, self.size, first=n_inverse, threads=self.threads)
+        out = cpu.powers(
+            self.curve.fr,
+            self.default_shift,
+            self.size,
+            first=n_inverse,
+            threads=self.threads,
+        )
         cpu.bit_reverse(self.curve.fr, out, threads=self.threads)
         return out
 
@@ -172,18 +189,30 @@ class Domain:
 
     def _scale(self, v: Words, base: int, first: int) -> None:
         # v_i *= first * base**i
-        factors = cpu.powers(self.curve.fr, base, self.size, first=first, threads=self.threads)
+        factors = cpu.powers(
+            self.curve.fr, base, self.size, first=first, threads=self.threads
+        )
         cpu.multiply(self.curve.fr, v, factors, v, threads=self.threads)
 
     def _checked_shift(self, shift: int | None) -> int:
         if shift is None:
             return self.default_shift
         if not isinstance(shift, int) or not 0 < shift < self.curve.fr.modulus:
-            raise ValueError(f"shift must be an int in (0, modulus of {self.curve.fr.name})")
+            raise ValueError(
+                f"shift must be an int in (0, modulus of {self.curve.fr.name})"
+            )
         return shift
 
     def _copy(self, v: Any) -> Words:
-        if not isinstance(v, np.ndarray) or v.dtype != np.uint64 or v.shape != (self.size, 4):
-            got = f"{v.dtype}{list(v.shape)}" if isinstance(v, np.ndarray) else type(v).__name__
+        if (
+            not isinstance(v, np.ndarray)
+            or v.dtype != np.uint64
+            or v.shape != (self.size, 4)
+        ):
+            got = (
+                f"{v.dtype}{list(v.shape)}"
+                if isinstance(v, np.ndarray)
+                else type(v).__name__
+            )
             raise ValueError(f"expected an array uint64[{self.size}, 4], not {got}")
         return np.array(v, order="C")

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device selection: what each selector means, and who is told."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from pinzk import backend
+from pinzk.curves import BN254
+from pinzk.errors import BackendUnavailable
+from pinzk.stages.msm import msm
+from pinzk.stages.ntt import Domain
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "_said", set())
+    monkeypatch.delenv("PINZK_DEVICE", raising=False)
+
+
+def test_cpu_by_name_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        assert backend.select("cpu") == "cpu"
+    assert not caplog.records
+
+
+def test_auto_says_why_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        assert [backend.select("auto") for _ in range(3)] == ["cpu"] * 3
+    assert len(caplog.records) == 1
+    assert "CUDA" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "device", ["cuda", "cuda:0", "cuda:7", "GPU-8c9a2f1e-0000-1111-2222-333344445555"]
+)
+def test_a_gpu_by_name_never_falls_back(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BackendUnavailable, match="device asks for"):
+        backend.select(device)
+    monkeypatch.setenv("PINZK_DEVICE", device)
+    with pytest.raises(BackendUnavailable, match="PINZK_DEVICE asks for"):
+        backend.select()
+
+
+@pytest.mark.parametrize(
+    "device",
+    ["gpu", "cuda:", "cuda:x", "cuda:-1", "CPU", "cuda:１", "", " cpu", 0, b"cpu"],
+)
+def test_junk_is_an_error(device: object) -> None:
+    with pytest.raises(ValueError, match="device must be"):
+        backend.select(device)  # type: ignore[arg-type]
+
+
+def test_junk_in_the_environment_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINZK_DEVICE", "gpu")
+    with pytest.raises(ValueError, match="PINZK_DEVICE must be"):
+        backend.select()
+    assert backend.select("cpu") == "cpu"  # the argument wins
+
+
+def test_the_environment_stands_behind_auto(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ("cpu", "auto", ""):
+        monkeypatch.setenv("PINZK_DEVICE", value)
+        assert backend.select() == "cpu"
+
+
+def test_every_door_asks() -> None:
+    empty = np.zeros((0, 8), np.uint64), np.zeros((0, 4), np.uint64)
+    for call in (
+        lambda device: Domain(BN254, 1, root="snarkjs", device=device),
+        lambda device: msm(BN254.g1, *empty, device=device),
+    ):
+        with pytest.raises(ValueError, match="device must be"):
+            call("gpu")
+        with pytest.raises(BackendUnavailable):
+            call("cuda")
