@@ -5,7 +5,8 @@
 
 namespace pinzk {
 
-struct Bls12_381 {
+template <class Machine>
+struct Bls12_381On {
   struct FrParams {
     static constexpr int N = 4;
     static constexpr Limbs<N> modulus = hex<N>("73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001");
@@ -17,8 +18,8 @@ struct Bls12_381 {
         "1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab");
     static constexpr u64 generator = 2;
   };
-  using Fr = Field<FrParams>;
-  using Fp = Field<FpParams>;
+  using Fr = Field<FrParams, Machine>;
+  using Fp = Field<FpParams, Machine>;
   struct G1 {
     using F = Fp;
     static constexpr F b() { return F::constant(4); }
@@ -46,5 +47,6 @@ struct Bls12_381 {
     }
   };
 };
+using Bls12_381 = Bls12_381On<Portable>;
 
 }  // namespace pinzk

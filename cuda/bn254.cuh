@@ -5,7 +5,8 @@
 
 namespace pinzk {
 
-struct Bn254 {
+template <class Machine>
+struct Bn254On {
   struct FrParams {
     static constexpr int N = 4;
     static constexpr Limbs<N> modulus = hex<N>("30644e72e131a029b85045b68181585d2833e84879b9709143e1f593f0000001");
@@ -16,8 +17,8 @@ struct Bn254 {
     static constexpr Limbs<N> modulus = hex<N>("30644e72e131a029b85045b68181585d97816a916871ca8d3c208c16d87cfd47");
     static constexpr u64 generator = 3;
   };
-  using Fr = Field<FrParams>;
-  using Fp = Field<FpParams>;
+  using Fr = Field<FrParams, Machine>;
+  using Fp = Field<FpParams, Machine>;
   struct G1 {
     using F = Fp;
     static constexpr F b() { return F::constant(3); }
@@ -38,5 +39,6 @@ struct Bn254 {
     }
   };
 };
+using Bn254 = Bn254On<Portable>;
 
 }  // namespace pinzk

@@ -92,7 +92,68 @@ constexpr Limbs<N> root_of_unity(u64 generator, const Limbs<N>& r2, const Limbs<
 
 }  // namespace derive
 
-template <class P>
+// ---- how a machine adds, subtracts and multiplies; F is a Field ----
+struct Portable {
+  // in: a, b < p; out: a + b mod p, < p
+  template <class F>
+  static PINZK_INLINE F add(const F& a, const F& b) {
+    F s;
+    u64 carry = 0;
+    PINZK_UNROLL
+    for (int i = 0; i < F::N; i++) s.limbs.word[i] = add_carry(a.limbs.word[i], b.limbs.word[i], carry);
+    return reduced(s);  // 2p < 2^(64N): no carry out
+  }
+
+  // in: a, b < p; out: a - b mod p, < p
+  template <class F>
+  static PINZK_INLINE F sub(const F& a, const F& b) {
+    F d;
+    u64 borrow = 0, carry = 0;
+    PINZK_UNROLL
+    for (int i = 0; i < F::N; i++) d.limbs.word[i] = sub_borrow(a.limbs.word[i], b.limbs.word[i], borrow);
+    const u64 mask = 0 - borrow;
+    PINZK_UNROLL
+    for (int i = 0; i < F::N; i++) d.limbs.word[i] = add_carry(d.limbs.word[i], F::modulus.word[i] & mask, carry);
+    return d;
+  }
+
+  // a * b / R mod p, coarsely integrated operand scanning; the clear top bit of p keeps the sum in N words.
+  // in: a, b < p, or a < R and b < p; out: < p
+  template <class F>
+  static PINZK_INLINE F mul(const F& a, const F& b) {
+    F t{};
+    PINZK_UNROLL
+    for (int i = 0; i < F::N; i++) {
+      const u64 digit = b.limbs.word[i];
+      u64 high = 0, low = 0;
+      t.limbs.word[0] = mac(t.limbs.word[0], a.limbs.word[0], digit, high);
+      const u64 m = t.limbs.word[0] * F::np;
+      mac(t.limbs.word[0], m, F::modulus.word[0], low);
+      PINZK_UNROLL
+      for (int j = 1; j < F::N; j++) {
+        t.limbs.word[j] = mac(t.limbs.word[j], a.limbs.word[j], digit, high);
+        t.limbs.word[j - 1] = mac(t.limbs.word[j], m, F::modulus.word[j], low);
+      }
+      t.limbs.word[F::N - 1] = high + low;
+    }
+    return reduced(t);
+  }
+
+  // in: a < 2p; out: a mod p
+  template <class F>
+  static PINZK_INLINE F reduced(const F& a) {
+    F d;
+    u64 borrow = 0;
+    PINZK_UNROLL
+    for (int i = 0; i < F::N; i++) d.limbs.word[i] = sub_borrow(a.limbs.word[i], F::modulus.word[i], borrow);
+    const u64 mask = 0 - borrow;
+    PINZK_UNROLL
+    for (int i = 0; i < F::N; i++) d.limbs.word[i] ^= (d.limbs.word[i] ^ a.limbs.word[i]) & mask;
+    return d;
+  }
+};
+
+template <class P, class Machine = Portable>
 struct Field {
   using Params = P;
   static constexpr int N = P::N;
@@ -123,24 +184,9 @@ struct Field {
   // out: canonical, < p
   PINZK_INLINE Limbs<N> to_canonical() const { return mul(*this, Field{derive::small<N>(1)}).limbs; }
 
-  // in: a, b < p; out: a + b mod p, < p
-  friend PINZK_INLINE Field operator+(const Field& a, const Field& b) {
-    Field s;
-    u64 carry = 0;
-    PINZK_UNROLL
-    for (int i = 0; i < N; i++) s.limbs.word[i] = add_carry(a.limbs.word[i], b.limbs.word[i], carry);
-    return s.reduced();  // 2p < 2^(64N): no carry out
-  }
-  friend PINZK_INLINE Field operator-(const Field& a, const Field& b) {
-    Field d;
-    u64 borrow = 0, carry = 0;
-    PINZK_UNROLL
-    for (int i = 0; i < N; i++) d.limbs.word[i] = sub_borrow(a.limbs.word[i], b.limbs.word[i], borrow);
-    const u64 mask = 0 - borrow;
-    PINZK_UNROLL
-    for (int i = 0; i < N; i++) d.limbs.word[i] = add_carry(d.limbs.word[i], modulus.word[i] & mask, carry);
-    return d;
-  }
+  // in: a, b < p; out: < p
+  friend PINZK_INLINE Field operator+(const Field& a, const Field& b) { return Machine::add(a, b); }
+  friend PINZK_INLINE Field operator-(const Field& a, const Field& b) { return Machine::sub(a, b); }
   friend PINZK_INLINE Field operator-(const Field& a) { return zero() - a; }
   friend PINZK_INLINE Field operator*(const Field& a, const Field& b) { return mul(a, b); }
   Field& operator+=(const Field& b) { return *this = *this + b; }
@@ -149,26 +195,8 @@ struct Field {
   PINZK_INLINE Field doubled() const { return *this + *this; }
   PINZK_INLINE Field squared() const { return mul(*this, *this); }
 
-  // a * b / R mod p, coarsely integrated operand scanning; the clear top bit of p keeps the sum in N words.
-  // in: a, b < p (one of them may be any N-word integer below R when the other is < p); out: < p
-  static PINZK_INLINE Field mul(const Field& a, const Field& b) {
-    Field t{};
-    PINZK_UNROLL
-    for (int i = 0; i < N; i++) {
-      const u64 digit = b.limbs.word[i];
-      u64 high = 0, low = 0;
-      t.limbs.word[0] = mac(t.limbs.word[0], a.limbs.word[0], digit, high);
-      const u64 m = t.limbs.word[0] * np;
-      mac(t.limbs.word[0], m, modulus.word[0], low);
-      PINZK_UNROLL
-      for (int j = 1; j < N; j++) {
-        t.limbs.word[j] = mac(t.limbs.word[j], a.limbs.word[j], digit, high);
-        t.limbs.word[j - 1] = mac(t.limbs.word[j], m, modulus.word[j], low);
-      }
-      t.limbs.word[N - 1] = high + low;
-    }
-    return t.reduced();
-  }
+  // a * b / R mod p. In: a, b < p (one of them may be any N-word integer below R when the other is < p); out: < p
+  static PINZK_INLINE Field mul(const Field& a, const Field& b) { return Machine::mul(a, b); }
 
   // this^exponent; not constant time
   template <int M>
@@ -183,18 +211,6 @@ struct Field {
 
   // 1 / this; 0 for 0 (Fermat)
   Field inverse() const { return power_vartime(minus(modulus, derive::small<N>(2))); }
-
-  // in: this < 2p; out: < p
-  PINZK_INLINE Field reduced() const {
-    Field d;
-    u64 borrow = 0;
-    PINZK_UNROLL
-    for (int i = 0; i < N; i++) d.limbs.word[i] = sub_borrow(limbs.word[i], modulus.word[i], borrow);
-    const u64 mask = 0 - borrow;
-    PINZK_UNROLL
-    for (int i = 0; i < N; i++) d.limbs.word[i] ^= (d.limbs.word[i] ^ limbs.word[i]) & mask;
-    return d;
-  }
 };
 
 }  // namespace pinzk

@@ -7,7 +7,8 @@
 
 namespace pinzk {
 
-struct Toy {
+template <class Machine>
+struct ToyOn {
   struct FrParams {
     static constexpr int N = 4;  // scalars are four words wide on every curve
     static constexpr Limbs<N> modulus = hex<N>("61");
@@ -18,8 +19,8 @@ struct Toy {
     static constexpr Limbs<N> modulus = hex<N>("4f");
     static constexpr u64 generator = 3;
   };
-  using Fr = Field<FrParams>;
-  using Fp = Field<FpParams>;
+  using Fr = Field<FrParams, Machine>;
+  using Fp = Field<FpParams, Machine>;
   struct G1 {
     using F = Fp;
     static constexpr F b() { return F::constant(3); }
@@ -33,5 +34,6 @@ struct Toy {
     }
   };
 };
+using Toy = ToyOn<Portable>;
 
 }  // namespace pinzk

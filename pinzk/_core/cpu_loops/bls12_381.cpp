@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host loops compiled for one curve.
+// The host loops compiled for one curve, once per machine type.
 #include "bls12_381.cuh"
 
-#include "curve_ops_of.hpp"
+#include "machine.hpp"
 
 namespace pinzk::cpu {
 
-const CurveOps* bls12_381_ops() {
-  static const CurveOpsOf<Bls12_381> ops;
-  return &ops;
-}
+const CurveOps* bls12_381_ops() { return ops_for_this_machine<Bls12_381On>(); }
 
 }  // namespace pinzk::cpu

@@ -8,9 +8,9 @@ namespace pinzk::cpu {
 
 constexpr size_t point_grain = 1 << 10;
 
-template <class P>
-bool coordinate_reduced(const Field<P>& x) {
-  return less(x.limbs, Field<P>::modulus);
+template <class P, class M>
+bool coordinate_reduced(const Field<P, M>& x) {
+  return less(x.limbs, Field<P, M>::modulus);
 }
 template <class F>
 bool coordinate_reduced(const Fp2<F>& x) {
