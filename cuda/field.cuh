@@ -160,9 +160,9 @@ struct Field {
   static constexpr Limbs<N> modulus = P::modulus;
   static constexpr int bits = bit_length(P::modulus);
   static constexpr int two_adicity = derive::two_adicity(P::modulus);
-  static constexpr u64 np = derive::negative_inverse(P::modulus.word[0]);       // -1/p mod 2^64
-  static constexpr Limbs<N> r = derive::power_of_two(64 * N, P::modulus);       // R mod p, the one of this field
-  static constexpr Limbs<N> r2 = derive::power_of_two(128 * N, P::modulus);     // R^2 mod p
+  static constexpr u64 np = derive::negative_inverse(P::modulus.word[0]);    // -1/p mod 2^64
+  static constexpr Limbs<N> r = derive::power_of_two(64 * N, P::modulus);    // R mod p, the one of this field
+  static constexpr Limbs<N> r2 = derive::power_of_two(128 * N, P::modulus);  // R^2 mod p
   static_assert(!(P::modulus.word[N - 1] >> 63) && (P::modulus.word[0] & 1), "odd modulus with a clear top bit");
 
   Limbs<N> limbs;

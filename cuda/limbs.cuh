@@ -23,7 +23,8 @@ struct Limbs {
 // (hi, lo) = a * b + c + d; never overflows. Constant expressions only: four 32-bit products.
 constexpr u64 mac_portable(u64 a, u64 b, u64 c, u64 d, u64& hi) {
   const u64 mask = 0xffffffffu;
-  const u64 ll = (a & mask) * (b & mask), lh = (a & mask) * (b >> 32), hl = (a >> 32) * (b & mask), hh = (a >> 32) * (b >> 32);
+  const u64 ll = (a & mask) * (b & mask), lh = (a & mask) * (b >> 32), hl = (a >> 32) * (b & mask),
+            hh = (a >> 32) * (b >> 32);
   const u64 mid = (ll >> 32) + (lh & mask) + (hl & mask);
   u64 lo = (ll & mask) | (mid << 32);
   hi = hh + (lh >> 32) + (hl >> 32) + (mid >> 32);

@@ -29,9 +29,7 @@ struct ToyOn {
   struct G2 {
     using F = Fp2<Fp>;
     static constexpr F b() { return {Fp::zero(), Fp::constant(2)}; }
-    static constexpr Affine<F> generator() {
-      return {{Fp::zero(), Fp::constant(16)}, {Fp::constant(54), Fp::constant(25)}};
-    }
+    static constexpr Affine<F> generator() { return {{Fp::zero(), Fp::constant(16)}, {Fp::constant(54), Fp::constant(25)}}; }
   };
 };
 using Toy = ToyOn<Portable>;

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Curve records: names, sizes, moduli as Python ints, and the encoding of ints and points into word arrays.
 
-Arrays hold little-endian ``uint64`` words, Montgomery form (x * 2**(64 * limbs) mod p) unless a name says canonical.
-Encoding here is done in Python integers: plain, slow, and the reference for the native conversions.
+Arrays hold little-endian ``uint64`` words, Montgomery form (x * 2**(64 * limbs) mod p) unless a name says
+canonical. Encoding here is done in Python integers: plain, slow, and the reference for the native
+conversions.
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ class Group:
 
     @property
     def limbs(self) -> int:
+        """64-bit words of one affine point."""
         return 2 * self.number * self.base.limbs
 
     @property

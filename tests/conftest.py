@@ -1,14 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the whole test suite: hypothesis is derandomised, so that a run says the same thing twice."""
+"""Set-up of all tests: the installed build is what is tested; hypothesis profiles; snarkjs as a peer."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile(
-    "ci", derandomize=True, deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile("search", deadline=None, max_examples=2000)  # by hand, for new counterexamples
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+ROOT = Path(__file__).resolve().parent.parent
+SNARKJS = ROOT / "tests" / "node" / "node_modules" / "snarkjs" / "build" / "cli.cjs"
+
+# `python -m pytest` puts the checkout first on the path, and the package there has no compiled modules
+sys.path[:] = [p for p in sys.path if Path(p or ".").resolve() != ROOT]
+
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
+
+
+def pytest_report_header() -> list[str]:
+    """Say which build is tested."""
+    import pinzk
+    from pinzk._core import cpu
+
+    return [f"pinzk: {Path(pinzk.__file__).parent}, {cpu.num_threads()} threads"]
+
+
+@pytest.fixture(scope="session")
+def snarkjs() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run snarkjs with the given arguments; skips where node is absent."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    assert SNARKJS.exists(), "snarkjs is not installed: run `make node` (npm ci in tests/node)"
+
+    def run(*args: str | Path, check: bool = False) -> subprocess.CompletedProcess[str]:
+        command = [node, str(SNARKJS), *map(str, args)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=check)
+
+    return run

@@ -6,8 +6,8 @@
 namespace pinzk::cpu {
 
 template <class F>
-void sparse_rows(const word* indptr, const std::uint32_t* indices, const word* values, size_t n, const word* witness, word* out,
-                 const Job& job) {
+void sparse_rows(const word* indptr, const std::uint32_t* indices, const word* values, size_t n, const word* witness,
+                 word* out, const Job& job) {
   const auto* c = rows<F>(values);
   const auto* w = rows<F>(witness);  // canonical integers: the product c R^2 * w / R is (c w) R
   auto* y = rows<F>(out);

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+# All set-up in two commands: `make prove` and `make test`. Needs Python >= 3.11 and a C++17 compiler; node is optional.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BUILD  ?= build/release
+PYTEST_ARGS ?=
+
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# one persistent build directory for each kind of build, so that a second run compiles only what changed
+INSTALL := $(PIP) install --no-build-isolation --no-deps
+NATIVE  := $(wildcard cuda/*.cuh cuda/*.cu pinzk/_core/*.hpp pinzk/_core/*/*.hpp pinzk/_core/*/*.cpp)
+CYTHON  := $(wildcard pinzk/_core/*.pyx pinzk/_core/*.pxd)
+
+# the source folder of the package has no compiled modules: keep it off the path
+export PYTHONSAFEPATH := 1
+
+.PHONY: help prove test install check lint node sanitize bench clean
+
+help:
+	@echo "make prove     build pinzk in $(VENV), prove a real circuit, verify the proof"
+	@echo "make test      build, lint, type check, all tests, sanitizers (what CI runs)"
+	@echo "make check     the tests alone; PYTEST_ARGS='-k zkey' passes options on"
+	@echo "make lint      ruff, mypy, cython-lint, clang-format"
+	@echo "make sanitize  native code under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@echo "make bench     benchmarks against peers (minutes)"
+	@echo "make clean     remove everything that make made"
+
+prove: install
+	@$(BIN)/python examples/prove.py
+
+test: install lint check sanitize
+	@echo "make test: all passed"
+
+# ---- the environment and the build ----
+
+$(VENV)/.python:
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found: install Python >= 3.11, or say make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: $$($(PYTHON) --version) is too old: pinzk needs Python >= 3.11 (make PYTHON=python3.12)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "make: $(PYTHON) cannot make a virtual environment (on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
+	@touch $@
+
+$(VENV)/.build-requirements: $(VENV)/.python pyproject.toml
+	@echo "installing build requirements into $(VENV)"
+	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
+	  print(*p["build-system"]["requires"], *p["project"]["dependencies"], sep="\n")' > $(VENV)/requirements.txt
+	@$(PIP) install -r $(VENV)/requirements.txt
+	@touch $@
+
+$(VENV)/.test-requirements: $(VENV)/.build-requirements
+	@echo "installing test requirements into $(VENV)"
+	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
+	  print(*p["project"]["optional-dependencies"]["test"], sep="\n")' > $(VENV)/requirements-test.txt
+	@$(PIP) install -r $(VENV)/requirements-test.txt
+	@touch $@
+
+install: $(VENV)/.build-requirements
+	@echo "building and installing pinzk"
+	@$(INSTALL) -Cbuild-dir=$(BUILD) .
+
+# snarkjs, the independent prover and verifier of the tests; tests that need it skip where node is absent
+node: tests/node/node_modules/.stamp
+tests/node/node_modules/.stamp: tests/node/package.json tests/node/package-lock.json
+	@if command -v npm >/dev/null; then cd tests/node && npm ci --no-audit --no-fund --loglevel=error && touch node_modules/.stamp; \
+	else echo "npm is not installed: tests against snarkjs will be skipped"; fi
+
+# ---- checks ----
+
+check: install $(VENV)/.test-requirements node
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.test-requirements
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/cython-lint $(CYTHON)
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist tests/node/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
