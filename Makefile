@@ -15,6 +15,11 @@ CYTHON  := $(wildcard pinzk/_core/*.pyx pinzk/_core/*.pxd)
 
 # the source folder of the package has no compiled modules: keep it off the path
 export PYTHONSAFEPATH := 1
+# meson, ninja and cython come from the environment
+export PATH := $(abspath $(BIN)):$(PATH)
+
+# what there is of them
+TYPED   := $(wildcard pinzk tests benchmarks examples)
 
 .PHONY: help prove test install check lint node sanitize bench clean
 
@@ -77,7 +82,7 @@ lint: $(VENV)/.test-requirements
 	$(BIN)/ruff format --check
 	$(BIN)/cython-lint $(CYTHON)
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
-	$(BIN)/mypy
+	$(BIN)/mypy $(TYPED)
 
 clean:
 	rm -rf $(VENV) build dist tests/node/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

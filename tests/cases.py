@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the real Groth16 files lie: `tests/data`, and `../shared/cases` beside the checkout where it exists."""
+"""Where the real Groth16 files lie: `tests/data`, and `../shared/cases` beside the checkout."""
 
 from __future__ import annotations
 

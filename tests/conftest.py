@@ -19,9 +19,12 @@ SNARKJS = ROOT / "tests" / "node" / "node_modules" / "snarkjs" / "build" / "cli.
 # `python -m pytest` puts the checkout first on the path, and the package there has no compiled modules
 sys.path[:] = [p for p in sys.path if Path(p or ".").resolve() != ROOT]
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
+# derandomised, so that a run says the same thing twice; "search" is run by hand, for new counterexamples
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("search", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_report_header() -> list[str]:

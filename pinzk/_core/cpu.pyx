@@ -14,8 +14,6 @@ import numpy as np
 from libc.stdint cimport uint32_t, uint64_t
 from libcpp cimport bool as cbool
 
-from pinzk import curves as _curves
-
 
 cdef extern from "cpu_loops/python_glue.hpp" namespace "pinzk::cpu" nogil:
     cbool poll_signals()
@@ -55,7 +53,8 @@ cdef extern from "cpu_loops/curve_ops.hpp" namespace "pinzk::cpu" nogil:
         void from_montgomery(Which, const uint64_t*, uint64_t*, size_t, const Job&) except +translate_exception
         size_t first_unreduced(Which, const uint64_t*, size_t, const Job&) except +translate_exception
         void multiply(Which, const uint64_t*, const uint64_t*, uint64_t*, size_t, const Job&) except +translate_exception
-        void multiply_subtract(const uint64_t*, const uint64_t*, const uint64_t*, uint64_t*, size_t, const Job&) except +translate_exception
+        void multiply_subtract(const uint64_t*, const uint64_t*, const uint64_t*, uint64_t*, size_t,
+                               const Job&) except +translate_exception
         void powers(const uint64_t*, const uint64_t*, uint64_t*, size_t, const Job&) except +translate_exception
         void invert(const uint64_t*, uint64_t*, size_t, const Job&) except +translate_exception
         void dif(uint64_t*, int, const uint64_t*, const Job&) except +translate_exception
@@ -65,7 +64,8 @@ cdef extern from "cpu_loops/curve_ops.hpp" namespace "pinzk::cpu" nogil:
         void msm(Group, const uint64_t*, const uint64_t*, size_t, uint64_t*, const Job&) except +translate_exception
         void fixed_base(Group, const uint64_t*, const uint64_t*, size_t, uint64_t*, const Job&) except +translate_exception
         void generator(Group, uint64_t*)
-        void sparse_rows(const uint64_t*, const uint32_t*, const uint64_t*, size_t, const uint64_t*, uint64_t*, const Job&) except +translate_exception
+        void sparse_rows(const uint64_t*, const uint32_t*, const uint64_t*, size_t, const uint64_t*, uint64_t*,
+                         const Job&) except +translate_exception
 
     const CurveOps* bn254_ops()
     const CurveOps* bls12_381_ops()
