@@ -19,7 +19,7 @@ export PYTHONSAFEPATH := 1
 export PATH := $(abspath $(BIN)):$(PATH)
 
 # what there is of them
-TYPED   := $(wildcard pinzk tests benchmarks examples)
+TYPED   := $(patsubst %/,%,$(sort $(dir $(wildcard pinzk/*.py tests/*.py benchmarks/*.py examples/*.py))))
 
 .PHONY: help prove test install check lint node sanitize bench clean
 
@@ -75,7 +75,7 @@ tests/node/node_modules/.stamp: tests/node/package.json tests/node/package-lock.
 # ---- checks ----
 
 check: install $(VENV)/.test-requirements node
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --timeout=300 $(PYTEST_ARGS)
 
 lint: $(VENV)/.test-requirements
 	$(BIN)/ruff check

@@ -8,7 +8,7 @@ import hashlib
 import pytest
 from cases import DATA, ZKEY_CASES, Case
 
-SUMS = dict(reversed(line.split(maxsplit=1)) for line in (DATA / "SHA256SUMS").read_text().splitlines())
+SUMS = {name: digest for digest, name in map(str.split, (DATA / "SHA256SUMS").read_text().splitlines())}
 
 
 @pytest.mark.parametrize("name", sorted(SUMS))

@@ -58,7 +58,7 @@ def primitive_root(curve, generator: int, log_n: int) -> int:
 def test_bit_reverse_moves_row_i_to_the_reversed_index(curve, log_n):
     n = 1 << log_n
     data = np.arange(4 * n, dtype=np.uint64).reshape(n, 4)  # any words: rows only move
-    assert np.array_equal(reversed_rows(curve.fr, data), np.array(oracle.bit_reversed(data)))
+    assert np.array_equal(reversed_rows(curve.fr, data), np.array(oracle.bit_reversed(list(data))))
     assert np.array_equal(reversed_rows(curve.fr, reversed_rows(curve.fr, data)), data)
 
 

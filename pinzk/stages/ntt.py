@@ -26,8 +26,8 @@ _ROOT_BASE: dict[str, dict[str, int]] = {
 class Domain:
     """The subgroup of order n = 2**log_n in a curve's scalar field.
 
-    Transforms take and return arrays of shape (n, 4), Montgomery form, natural order; the argument is left as it was. Tables of
-    roots are made at their first use and kept: at most n elements. Safe to use from several threads.
+    Transforms take and return arrays of shape (n, 4), Montgomery form, natural order; the argument is left as it was. Tables
+    of roots are made at their first use and kept: at most n elements. Safe to use from several threads.
 
     Parameters
     ----------
