@@ -43,10 +43,10 @@ struct Constants {
   using Fp = typename C::Curve::Fp;
   using F = Fp2<Fp>;
 
-  F gamma[6];             // w^(i (p - 1)) = xi^(i (p - 1) / 6)
-  F psi_x, psi_y;         // psi(x, y) = (conj(x) psi_x, conj(y) psi_y): the Frobenius map seen on the twist
-  Digits seed;            // of |z|
-  Digits loop;            // of the Miller loop: 6z + 2 for BN, |z| for BLS12
+  F gamma[6];      // w^(i (p - 1)) = xi^(i (p - 1) / 6)
+  F psi_x, psi_y;  // psi(x, y) = (conj(x) psi_x, conj(y) psi_y): the Frobenius map seen on the twist
+  Digits seed;     // of |z|
+  Digits loop;     // of the Miller loop: 6z + 2 for BN, |z| for BLS12
 
   static const Constants& get() {
     static const Constants constants;

@@ -46,8 +46,8 @@ struct Fp6 {
   // Karatsuba: six products
   friend Fp6 operator*(const Fp6& a, const Fp6& b) {
     const F x = a.a0 * b.a0, y = a.a1 * b.a1, z = a.a2 * b.a2;
-    return {x + times_xi<C>((a.a1 + a.a2) * (b.a1 + b.a2) - y - z),
-            (a.a0 + a.a1) * (b.a0 + b.a1) - x - y + times_xi<C>(z), (a.a0 + a.a2) * (b.a0 + b.a2) - x - z + y};
+    return {x + times_xi<C>((a.a1 + a.a2) * (b.a1 + b.a2) - y - z), (a.a0 + a.a1) * (b.a0 + b.a1) - x - y + times_xi<C>(z),
+            (a.a0 + a.a2) * (b.a0 + b.a2) - x - z + y};
   }
 
   // 1 / this; 0 for 0
