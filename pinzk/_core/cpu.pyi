@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of the CPU backend; `cpu.pyx` documents each function."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,3 +48,18 @@ def sparse_rows(
     *,
     threads: int | None = None,
 ) -> Words: ...
+def scan_coefficients(
+    field: Field,
+    records: NDArray[np.uint8],
+    rows: int,
+    columns: int,
+    targets: Sequence[tuple[NDArray[Any], ...]],
+) -> tuple[int, str] | None: ...
+def scan_constraints(
+    field: Field,
+    piece: NDArray[np.uint8],
+    rows: int,
+    columns: int,
+    targets: Sequence[tuple[NDArray[Any], ...]],
+    walk: NDArray[np.uint64],
+) -> tuple[int, str | None]: ...

@@ -11,7 +11,7 @@ import os
 
 import numpy as np
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 
 
@@ -70,6 +70,37 @@ cdef extern from "cpu_loops/curve_ops.hpp" namespace "pinzk::cpu" nogil:
     const CurveOps* bn254_ops()
     const CurveOps* bls12_381_ops()
     const CurveOps* toy_ops()
+
+
+cdef extern from "cpu_loops/records.hpp" namespace "pinzk::cpu" nogil:
+    cdef enum class RecordFault "pinzk::cpu::RecordFault":
+        none
+        matrix
+        row
+        column
+        value
+        changed
+
+    cdef struct SparseTarget:
+        uint64_t* indptr
+        uint64_t* cursor
+        uint32_t* indices
+        uint64_t* values
+
+    cdef struct RecordLimits:
+        size_t rows
+        size_t columns
+        uint64_t modulus[4]
+
+    cdef struct ConstraintWalk:
+        uint64_t combination
+        uint64_t remaining
+        uint64_t inside
+
+    size_t count_coefficients(const uint8_t*, size_t, const RecordLimits&, const SparseTarget*, RecordFault&)
+    size_t place_coefficients(const uint8_t*, size_t, const RecordLimits&, const SparseTarget*, RecordFault&)
+    size_t walk_constraints(const uint8_t*, size_t, const RecordLimits&, const SparseTarget*, cbool, ConstraintWalk&,
+                            RecordFault&)
 
 
 # ---- threads ----
@@ -457,3 +488,126 @@ def sparse_rows(field, const uint64_t[::1] indptr, const uint32_t[::1] indices, 
     with nogil:
         ops.sparse_rows(&indptr[0], columns, c, n, w, y, job)
     return out
+
+
+# ---- records of a file into sparse rows ----
+
+cdef str _fault_name(RecordFault fault):
+    if fault == RecordFault.matrix:
+        return "matrix"
+    if fault == RecordFault.row:
+        return "row"
+    if fault == RecordFault.column:
+        return "column"
+    return "value" if fault == RecordFault.value else "changed"
+
+
+cdef RecordLimits _limits(field, size_t rows, size_t columns) except *:
+    _scalar(field)
+    cdef RecordLimits limits
+    limits.rows = rows
+    limits.columns = columns
+    for i in range(4):
+        limits.modulus[i] = (field.modulus >> 64 * i) & 0xFFFFFFFFFFFFFFFF
+    return limits
+
+
+cdef SparseTarget _target(tuple arrays, Py_ssize_t rows, Py_ssize_t cursors) except *:
+    # (indptr,) for the counting pass, (indptr, cursor, indices, values) to fill
+    cdef SparseTarget target
+    cdef uint64_t[::1] indptr = arrays[0], cursor
+    cdef uint32_t[::1] indices
+    cdef uint64_t[:, ::1] values
+    if indptr.shape[0] != rows + 1:
+        raise ValueError(f"indptr must have {rows + 1} entries, not {indptr.shape[0]}")
+    target.indptr = &indptr[0]
+    target.cursor = NULL
+    target.indices = NULL
+    target.values = NULL
+    if len(arrays) == 1:
+        return target
+    _, cursor, indices, values = arrays
+    if cursor.shape[0] != cursors:
+        raise ValueError(f"cursor must have {cursors} entries, not {cursor.shape[0]}")
+    if indptr[rows] != <uint64_t>indices.shape[0]:
+        raise ValueError("indptr must end at len(indices)")
+    target.cursor = &cursor[0] if cursors else NULL
+    target.indices = &indices[0] if indices.shape[0] else NULL
+    target.values = _write(values, indices.shape[0], 4, "values")
+    return target
+
+
+def scan_coefficients(field, const uint8_t[::1] records, Py_ssize_t rows, Py_ssize_t columns, targets):
+    """Check coefficient records of a zkey (matrix u32, row u32, column u32, value 32 bytes) and count or place them.
+
+    Parameters
+    ----------
+    field : Field
+        A scalar field: every value must be below its modulus.
+    records : buffer of uint8
+        Whole records of 44 bytes.
+    rows, columns : int
+        What the indices must stay below; ``rows`` >= 1.
+    targets : sequence of two tuples
+        For the matrices 0 and 1: ``(indptr,)`` to count (``indptr[row + 1] += 1``), or ``(indptr, cursor, indices, values)``
+        to place each entry at ``cursor[row]++``; the caller has then summed ``indptr`` and copied it into ``cursor``.
+
+    Returns
+    -------
+    None or (int, str)
+        Index of the first bad record and ``"matrix"``, ``"row"``, ``"column"``, ``"value"`` or ``"changed"`` (the row
+        holds more entries than were counted).
+    """
+    cdef RecordLimits limits = _limits(field, rows, columns)
+    cdef SparseTarget t[2]
+    cdef bint filling = len(targets[0]) > 1
+    cdef RecordFault fault = RecordFault.none
+    cdef size_t n = records.shape[0] // 44, i
+    cdef const uint8_t* p = &records[0] if n else NULL
+    for m in range(2):
+        t[m] = _target(targets[m], rows, rows)
+    with nogil:
+        i = place_coefficients(p, n, limits, t, fault) if filling else count_coefficients(p, n, limits, t, fault)
+    return None if i == n else (i, _fault_name(fault))
+
+
+def scan_constraints(field, const uint8_t[::1] piece, Py_ssize_t rows, Py_ssize_t columns, targets, uint64_t[::1] walk):
+    """Check a piece of an r1cs constraint section and count or place its terms.
+
+    Parameters
+    ----------
+    field : Field
+        A scalar field: every coefficient must be below its modulus.
+    piece : buffer of uint8
+        The section from where the last call stopped.
+    rows, columns : int
+        Number of constraints, and what wire indices must stay below.
+    targets : sequence of three tuples
+        For A, B and C: ``(indptr,)`` to count (offsets come out summed), or ``(indptr, cursor, indices, values)`` to place,
+        ``cursor`` being one zero.
+    walk : ndarray of uint64, shape (3,)
+        Zeros before the first piece. ``walk[0]`` is 3 * constraint + matrix of the linear combination reached.
+
+    Returns
+    -------
+    taken : int
+        Bytes of the piece that were used up.
+    fault : None or str
+        ``"column"``, ``"value"`` or ``"changed"`` for the term that ends at ``taken``.
+    """
+    cdef RecordLimits limits = _limits(field, rows, columns)
+    cdef SparseTarget t[3]
+    cdef bint filling = len(targets[0]) > 1
+    cdef RecordFault fault = RecordFault.none
+    cdef ConstraintWalk state
+    cdef size_t size = piece.shape[0], taken
+    cdef const uint8_t* p = &piece[0] if size else NULL
+    if walk.shape[0] != 3:
+        raise ValueError("walk must have 3 entries")
+    for m in range(3):
+        t[m] = _target(targets[m], rows, 1)
+    state.combination, state.remaining, state.inside = walk[0], walk[1], walk[2]
+    with nogil:
+        taken = walk_constraints(p, size, limits, t, filling, state, fault)
+    walk[0], walk[1], walk[2] = state.combination, state.remaining, state.inside
+    return taken, None if fault == RecordFault.none else _fault_name(fault)

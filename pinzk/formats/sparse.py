@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sparse matrices by rows, as constraints come: which wires each row uses, and with what coefficient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..curves import Words
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Compressed rows over a scalar field.
+
+    Attributes
+    ----------
+    indptr : ndarray of uint64, shape (n_rows + 1,)
+        Row i holds the entries ``indptr[i]`` up to ``indptr[i + 1]``.
+    indices : ndarray of uint32, shape (nnz,)
+        Wires.
+    values : ndarray of uint64, shape (nnz, 4)
+        Coefficients c as c * R**2 mod r, as a zkey stores them: one Montgomery product with a canonical witness value w
+        gives the Montgomery form of c * w.
+    """
+
+    indptr: NDArray[np.uint64]
+    indices: NDArray[np.uint32]
+    values: Words
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.indptr) - 1
+
+    @property
+    def nnz(self) -> int:
+        """Number of entries."""
+        return len(self.indices)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the three arrays."""
+        return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes
+
+    @staticmethod
+    def room_for(indptr: NDArray[np.uint64]) -> SparseRows:
+        """Uninitialised entries under finished offsets."""
+        nnz = int(indptr[-1])
+        return SparseRows(indptr, np.empty(nnz, dtype=np.uint32), np.empty((nnz, 4), dtype=np.uint64))

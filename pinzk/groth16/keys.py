@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ProvingKey: a key file loaded, checked and owned."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import IO, Any
+
+from ..curves import Curve, Words
+from ..errors import KeyMismatchError, UseAfterRelease
+from ..formats.sparse import SparseRows
+from ..formats.zkey import Zkey, read_zkey, write_zkey
+
+
+class ProvingKey:
+    """A Groth16 proving key. Make one with `ProvingKey.load` or `setup`.
+
+    The key owns its memory: the file may be cut, overwritten or deleted afterwards. The arrays of the record are attributes
+    of the key under the same names; see `pinzk.formats.zkey.Zkey` for their shapes.
+
+    Attributes
+    ----------
+    kind : str
+        ``"snarkjs"``: which prover's mathematics the key follows.
+    curve : Curve
+    vk : VerifyingKey
+    n_vars, n_public, domain_size : int
+    """
+
+    curve: Curve
+    n_vars: int
+    n_public: int
+    domain_size: int
+    alpha_1: Words
+    beta_1: Words
+    delta_1: Words
+    beta_2: Words
+    gamma_2: Words
+    delta_2: Words
+    ic: Words
+    a: Words
+    b_1: Words
+    b_2: Words
+    c: Words
+    h: Words
+    rows_a: SparseRows
+    rows_b: SparseRows
+
+    def __init__(self, record: Zkey, *, r1cs: Any = None) -> None:
+        from .verifying_key import VerifyingKey
+
+        self.kind = "snarkjs"
+        self.r1cs = r1cs
+        self._record: Zkey | None = record
+        self.vk = VerifyingKey(
+            record.curve,
+            alpha_1=record.alpha_1,
+            beta_2=record.beta_2,
+            gamma_2=record.gamma_2,
+            delta_2=record.delta_2,
+            ic=record.ic,
+        )
+
+    @staticmethod
+    def load(src: Any, *, r1cs: Any = None, check: str = "curve", threads: int | None = None) -> ProvingKey:
+        """Load a proving key.
+
+        Parameters
+        ----------
+        src : path, bytes, buffer or binary file object
+            A snarkjs ``.zkey``; the bytes tell.
+        r1cs : R1cs, path, bytes, buffer or file object, optional
+            The constraint system of the circuit: a failing proof can then name the constraint.
+        check : {"none", "curve", "full"}
+            ``none``: sizes, counts, indices, ranges. ``curve``: every point on its curve too. ``full``: in the subgroup of
+            order r too. The points of the verification key are always checked in full.
+        threads : int, optional
+
+        Raises
+        ------
+        FormatError
+            Malformed, or no proving key; names the section and the index.
+        KeyMismatchError
+            The r1cs is of another circuit.
+        OSError
+            The path cannot be read.
+        """
+        from .constraints import R1cs
+
+        record = read_zkey(src, check=check, threads=threads)
+        if r1cs is not None:
+            r1cs = r1cs if isinstance(r1cs, R1cs) else R1cs.load(r1cs)
+            ours = (record.curve.name, record.n_vars, record.n_public)
+            theirs = (r1cs.curve.name, r1cs.n_wires, r1cs.n_public)
+            if ours != theirs:
+                raise KeyMismatchError(
+                    f"the r1cs is of another circuit than the key: curve, wires, public are {theirs}, the key's {ours}"
+                )
+        return ProvingKey(record, r1cs=r1cs)
+
+    def save(self, dst: str | os.PathLike[str] | IO[bytes]) -> None:
+        """Write the key as a ``.zkey``; a path is replaced at once or not at all."""
+        write_zkey(self._owned(), dst)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Counts that tell how big the key is, and the bytes it holds."""
+        record = self._owned()
+        arrays = [v for v in vars(record).values() if hasattr(v, "nbytes")]
+        return {
+            "n_vars": record.n_vars,
+            "n_public": record.n_public,
+            "domain_size": record.domain_size,
+            "nnz_a": record.rows_a.nnz,
+            "nnz_b": record.rows_b.nnz,
+            "nbytes": sum(a.nbytes for a in arrays),
+        }
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._record is None
+
+    def close(self) -> None:
+        """Let go of the arrays; proofs already under way keep what they use. Idempotent."""
+        self._record = None
+        self.r1cs = None
+
+    def __enter__(self) -> ProvingKey:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __getattr__(self, name: str) -> Any:
+        # only reached for what is not set here: the record's attributes
+        if name not in Zkey.__dataclass_fields__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._owned(), name)
+
+    def _owned(self) -> Zkey:
+        if self._record is None:
+            raise UseAfterRelease("the proving key is closed")
+        return self._record
+
+    def __repr__(self) -> str:
+        if self._record is None:
+            return "<ProvingKey, closed>"
+        r = self._record
+        return f"<ProvingKey {self.kind} {r.curve.name}, {r.n_vars} wires, {r.n_public} public, domain {r.domain_size}>"
