@@ -117,8 +117,8 @@ struct Portable {
     return d;
   }
 
-  // a * b / R mod p, coarsely integrated operand scanning; the clear top bit of p keeps the sum in N words.
-  // in: a, b < p, or a < R and b < p; out: < p
+  // a * b / R mod p, coarsely integrated operand scanning; the clear top bit of p keeps the sum in N words: it stays below
+  // 2p while the words of b are taken in, whatever they are. in: a < p, b < R; out: < p
   template <class F>
   static PINZK_INLINE F mul(const F& a, const F& b) {
     F t{};
@@ -179,8 +179,8 @@ struct Field {
   friend constexpr bool operator==(const Field& a, const Field& b) { return equal(a.limbs, b.limbs); }
   friend constexpr bool operator!=(const Field& a, const Field& b) { return !(a == b); }
 
-  // in: a < p canonical; out: Montgomery
-  static PINZK_INLINE Field from_canonical(const Limbs<N>& a) { return mul(Field{a}, Field{r2}); }
+  // in: a canonical, or any N-word integer, which it reduces; out: Montgomery
+  static PINZK_INLINE Field from_canonical(const Limbs<N>& a) { return mul(Field{r2}, Field{a}); }
   // out: canonical, < p
   PINZK_INLINE Limbs<N> to_canonical() const { return mul(*this, Field{derive::small<N>(1)}).limbs; }
 
@@ -195,7 +195,7 @@ struct Field {
   PINZK_INLINE Field doubled() const { return *this + *this; }
   PINZK_INLINE Field squared() const { return mul(*this, *this); }
 
-  // a * b / R mod p. In: a, b < p (one of them may be any N-word integer below R when the other is < p); out: < p
+  // a * b / R mod p. In: a < p, b < R (any N-word integer); out: < p
   static PINZK_INLINE Field mul(const Field& a, const Field& b) { return Machine::mul(a, b); }
 
   // this^exponent; not constant time
