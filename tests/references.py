@@ -15,6 +15,7 @@ from pinzk._testing import TOY
 from pinzk.curves import BLS12_381, BN254, Group
 
 CURVES = [BN254, BLS12_381, TOY]
+FIELDS = [f for c in CURVES for f in (c.fr, c.fp)]
 GROUPS = [g for c in CURVES for g in oracle.groups(c)]
 REAL_GROUPS = [g for c in (BN254, BLS12_381) for g in oracle.groups(c)]
 
@@ -104,3 +105,15 @@ def random_ints(modulus: int, n: int, seed: int) -> list[int]:
     """n ints below the modulus, the same ones every time."""
     raw = np.random.default_rng(seed).bytes(48 * n)
     return [int.from_bytes(raw[48 * i : 48 * i + 48], "little") % modulus for i in range(n)]
+
+
+def edge_pairs(field) -> tuple[list[int], list[int]]:
+    """All pairs of edge values, as two lists."""
+    edges = oracle.edge_values(field.modulus, field.limbs)
+    return [a for a in edges for _ in edges], edges * len(edges)
+
+
+def samples(field) -> tuple[list[int], list[int]]:
+    """All pairs of edge values, then random ones."""
+    a, b = edge_pairs(field)
+    return a + random_ints(field.modulus, 500, 1), b + random_ints(field.modulus, 500, 2)

@@ -13,45 +13,80 @@ namespace pinzk::probe {
 using word = std::uint64_t;
 using std::size_t;
 
-enum class FieldOp { add, subtract, negate, multiply, twice, square, inverse, add_to, subtract_from, multiply_by,
-                     from_canonical, to_canonical, power, product, conjugate, times };
+enum class FieldOp {
+  add,
+  subtract,
+  negate,
+  multiply,
+  twice,
+  square,
+  inverse,
+  add_to,
+  subtract_from,
+  multiply_by,
+  from_canonical,
+  to_canonical,
+  power,
+  product,
+  conjugate,
+  times
+};
 
 // operations of every field; `_to`, `_from`, `_by` are the assigning forms, on one object when `aliased`
 template <class F>
 F common(FieldOp op, F a, const F& b, bool aliased) {
   switch (op) {
-    case FieldOp::add: return a + b;
-    case FieldOp::subtract: return a - b;
-    case FieldOp::negate: return -a;
-    case FieldOp::multiply: return a * b;
-    case FieldOp::twice: return a.doubled();
-    case FieldOp::square: return a.squared();
-    case FieldOp::inverse: return a.inverse();
-    case FieldOp::add_to: return aliased ? a += a : a += b;
-    case FieldOp::subtract_from: return aliased ? a -= a : a -= b;
-    case FieldOp::multiply_by: return aliased ? a *= a : a *= b;
-    default: return F::zero();
+    case FieldOp::add:
+      return a + b;
+    case FieldOp::subtract:
+      return a - b;
+    case FieldOp::negate:
+      return -a;
+    case FieldOp::multiply:
+      return a * b;
+    case FieldOp::twice:
+      return a.doubled();
+    case FieldOp::square:
+      return a.squared();
+    case FieldOp::inverse:
+      return a.inverse();
+    case FieldOp::add_to:
+      return aliased ? a += a : a += b;
+    case FieldOp::subtract_from:
+      return aliased ? a -= a : a -= b;
+    case FieldOp::multiply_by:
+      return aliased ? a *= a : a *= b;
+    default:
+      return F::zero();
   }
 }
 
-template <class P>
-Field<P> field(FieldOp op, const Field<P>& a, const Field<P>& b, bool aliased) {
-  using F = Field<P>;
+template <class P, class Machine>
+Field<P, Machine> field(FieldOp op, const Field<P, Machine>& a, const Field<P, Machine>& b, bool aliased) {
+  using F = Field<P, Machine>;
   switch (op) {
-    case FieldOp::from_canonical: return F::from_canonical(a.limbs);
-    case FieldOp::to_canonical: return {a.to_canonical()};
-    case FieldOp::power: return a.power_vartime(b.limbs);
-    case FieldOp::product: return {derive::product(a.limbs, b.limbs, F::modulus)};  // the product of constant expressions
-    default: return common(op, a, b, aliased);
+    case FieldOp::from_canonical:
+      return F::from_canonical(a.limbs);
+    case FieldOp::to_canonical:
+      return {a.to_canonical()};
+    case FieldOp::power:
+      return a.power_vartime(b.limbs);
+    case FieldOp::product:
+      return {derive::product(a.limbs, b.limbs, F::modulus)};  // the product of constant expressions
+    default:
+      return common(op, a, b, aliased);
   }
 }
 
 template <class B>
 Fp2<B> field(FieldOp op, const Fp2<B>& a, const Fp2<B>& b, bool aliased) {
   switch (op) {
-    case FieldOp::conjugate: return a.conjugate();
-    case FieldOp::times: return a.times(b.c0);
-    default: return common(op, a, b, aliased);
+    case FieldOp::conjugate:
+      return a.conjugate();
+    case FieldOp::times:
+      return a.times(b.c0);
+    default:
+      return common(op, a, b, aliased);
   }
 }
 
@@ -64,16 +99,29 @@ Xyzz<F> point(PointOp op, Xyzz<F> a, const Xyzz<F>& b) {
   const Affine<F> p{a.x, a.y};
   const auto affine = [](const Affine<F>& q) { return Xyzz<F>{q.x, q.y, F::zero(), F::zero()}; };
   switch (op) {
-    case PointOp::from_affine: return Xyzz<F>::from(p);
-    case PointOp::twice: return Xyzz<F>::twice(p);
-    case PointOp::add_affine: a.add(Affine<F>{b.x, b.y}); return a;
-    case PointOp::add: a.add(b); return a;
-    case PointOp::add_itself: a.add(a); return a;
-    case PointOp::doubled: return a.doubled();
-    case PointOp::negate: return -a;
-    case PointOp::negate_affine: return affine(-p);
-    case PointOp::to_affine: return affine(a.to_affine());
-    case PointOp::times: return a.times_vartime(reinterpret_cast<const Limbs<4>&>(b));
+    case PointOp::from_affine:
+      return Xyzz<F>::from(p);
+    case PointOp::twice:
+      return Xyzz<F>::twice(p);
+    case PointOp::add_affine:
+      a.add(Affine<F>{b.x, b.y});
+      return a;
+    case PointOp::add:
+      a.add(b);
+      return a;
+    case PointOp::add_itself:
+      a.add(a);
+      return a;
+    case PointOp::doubled:
+      return a.doubled();
+    case PointOp::negate:
+      return -a;
+    case PointOp::negate_affine:
+      return affine(-p);
+    case PointOp::to_affine:
+      return affine(a.to_affine());
+    case PointOp::times:
+      return a.times_vartime(reinterpret_cast<const Limbs<4>&>(b));
   }
   return a;
 }
