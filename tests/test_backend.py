@@ -34,8 +34,12 @@ def test_auto_says_why_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     assert "CUDA" in caplog.text
 
 
-@pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:7", "GPU-8c9a2f1e-0000-1111-2222-333344445555"])
-def test_a_gpu_by_name_never_falls_back(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "device", ["cuda", "cuda:0", "cuda:7", "GPU-8c9a2f1e-0000-1111-2222-333344445555"]
+)
+def test_a_gpu_by_name_never_falls_back(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(BackendUnavailable, match="device asks for"):
         backend.select(device)
     monkeypatch.setenv("PINZK_DEVICE", device)

@@ -204,7 +204,8 @@ def test_products_of_words_never_overflow():
     top = (1 << 64) - 1
     words = [0, 1, 2, 0xFFFFFFFF, 1 << 32, (1 << 32) + 1, 1 << 63, top - 1, top]
     cases = [(a, b, c, d) for a in words for b in words for c in (0, 1, top) for d in (0, 1, top)]
-    cases += [tuple(random_ints(1 << 64, 4, seed)) for seed in range(100)]
+    random = random_ints(1 << 64, 400, 9)
+    cases += zip(random[::4], random[1::4], random[2::4], random[3::4], strict=True)
     for a, b, c, d in cases:
         assert probe.multiply_words(a, b, c, d) == (a * b + c + d,) * 2
 
