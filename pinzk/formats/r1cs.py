@@ -15,11 +15,11 @@ from .._core import cpu
 from ..curves import Curve
 from .container import Container, Fields, SectionToWrite, field_bytes, write_container
 from .source import Source
-from .sparse import SparseRows
+from .sparse import SparseRows, row_pieces
 
 _VERSION = 1
 _TITLES = {1: "header", 2: "constraints", 3: "labels"}
-_TERM = np.dtype([("wire", "<u4"), ("value", "<u8", 4)])
+_TERM_WORDS = 9  # of 32 bits: a wire, a coefficient
 _PIECE = 4 << 20  # bytes of constraints read at a time
 _MATRICES = "ABC"
 
@@ -52,7 +52,7 @@ class R1csFile:
 
 
 def read_r1cs(src: Any, *, threads: int | None = None) -> R1csFile:
-    """Read a constraint system. Labels and custom gates are not read.
+    """Read a constraint system. Of the labels only the number is looked at; custom gates are skipped.
 
     Parameters
     ----------
@@ -75,6 +75,7 @@ def read_r1cs(src: Any, *, threads: int | None = None) -> R1csFile:
         f.end()
         if 1 + n_pub_out + n_pub_in + n_prv_in > n_wires:
             raise f.error(f"1 + {n_pub_out} outputs + {n_pub_in + n_prv_in} inputs > nWires {n_wires}")
+        file.rows(3, n_wires, 1, "labels", "nWires")  # not read, but it bounds the number of wires
         if n_constraints * 12 > file.section(2).size:
             size = file.section(2).size
             raise file.error(
@@ -139,7 +140,7 @@ def write_r1cs(record: R1csFile, dst: str | os.PathLike[str] | IO[bytes]) -> Non
         record.n_wires.to_bytes(8, "little"),  # labels
         record.n_constraints.to_bytes(4, "little"),
     ]
-    size = sum(4 * m.n_rows + _TERM.itemsize * m.nnz for m in (record.a, record.b, record.c))
+    size = sum(4 * m.n_rows + 4 * _TERM_WORDS * m.nnz for m in (record.a, record.b, record.c))
     sections: list[SectionToWrite] = [
         (2, size, _constraints(record)),
         (1, sum(map(len, header)), header),
@@ -149,13 +150,25 @@ def write_r1cs(record: R1csFile, dst: str | os.PathLike[str] | IO[bytes]) -> Non
 
 
 def _constraints(record: R1csFile) -> Iterator[Any]:
-    for i in range(record.n_constraints):
-        for m in (record.a, record.b, record.c):
-            begin, end = int(m.indptr[i]), int(m.indptr[i + 1])
-            terms = np.empty(end - begin, dtype=_TERM)
-            terms["wire"] = m.indices[begin:end]
-            if end > begin:
-                plain = cpu.from_montgomery(record.curve.fr, m.values[begin:end], threads=1)
-                terms["value"] = cpu.from_montgomery(record.curve.fr, plain, threads=1)
-            yield (end - begin).to_bytes(4, "little")
-            yield terms
+    matrices, fr = (record.a, record.b, record.c), record.curve.fr
+    # in 32-bit words: a count for each combination, nine for each term
+    offsets = 3 * np.arange(record.n_constraints + 1, dtype=np.uint64)
+    for m in matrices:
+        offsets += _TERM_WORDS * m.indptr
+    for first, last in row_pieces(offsets, _PIECE // 4):
+        piece = np.empty(int(offsets[last] - offsets[first]), dtype="<u4")
+        at = (offsets[first:last] - offsets[first]).astype(
+            np.int64
+        )  # where the combination of each row begins
+        for m in matrices:
+            row, begin, end = m.entries(first, last)
+            counts = np.diff(m.indptr[first : last + 1]).astype(np.int64)
+            piece[at] = counts
+            rank = np.arange(begin, end) - m.indptr[row].astype(np.int64)
+            term = at[row - first] + 1 + _TERM_WORDS * rank
+            values = cpu.from_montgomery(fr, m.values[begin:end])
+            cpu.from_montgomery(fr, values, values)
+            piece[term] = m.indices[begin:end]
+            piece[term[:, None] + np.arange(1, _TERM_WORDS)] = values.view("<u4")
+            at += 1 + _TERM_WORDS * counts
+        yield piece

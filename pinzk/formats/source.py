@@ -70,7 +70,7 @@ class Source:
             ) from None
         if not view.c_contiguous:
             raise TypeError(f"the buffer of a {kind} must be contiguous")
-        return _Memory(f"<{kind}>", view.cast("B") if view.nbytes else memoryview(b""))
+        return _Memory(f"<{kind}>", view)
 
     def read(self, offset: int, size: int) -> bytes:
         """`size` bytes from `offset`."""
@@ -141,8 +141,8 @@ class _File(Source):
 
 class _Memory(Source):
     def __init__(self, name: str, view: memoryview) -> None:
-        super().__init__(name, len(view))
-        self._bytes = np.frombuffer(view, dtype=np.uint8)
+        super().__init__(name, view.nbytes)
+        self._bytes = np.frombuffer(view if view.nbytes else b"", dtype=np.uint8)
 
     def _fill(self, view: memoryview, offset: int) -> None:
         np.copyto(

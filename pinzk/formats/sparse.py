@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,8 +46,24 @@ class SparseRows:
         """Bytes of the three arrays."""
         return self.indptr.nbytes + self.indices.nbytes + self.values.nbytes
 
+    def entries(self, first: int, last: int) -> tuple[NDArray[np.int64], int, int]:
+        """The entries of rows [first, last): the row of each, and where they begin and end."""
+        begin, end = int(self.indptr[first]), int(self.indptr[last])
+        lengths = np.diff(self.indptr[first : last + 1]).astype(np.int64)
+        return np.repeat(np.arange(first, last), lengths), begin, end
+
     @staticmethod
     def room_for(indptr: NDArray[np.uint64]) -> SparseRows:
         """Uninitialised entries under finished offsets."""
         nnz = int(indptr[-1])
         return SparseRows(indptr, np.empty(nnz, dtype=np.uint32), np.empty((nnz, 4), dtype=np.uint64))
+
+
+def row_pieces(offsets: NDArray[np.uint64], size: int) -> Iterator[tuple[int, int]]:
+    """Cut rows into ranges of about `size` entries; `offsets` counts the entries before each row."""
+    first, n_rows = 0, len(offsets) - 1
+    while first < n_rows:
+        last = int(np.searchsorted(offsets, offsets[first] + np.uint64(size), side="right")) - 1
+        last = min(max(last, first + 1), n_rows)
+        yield first, last
+        first = last

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
@@ -15,7 +15,7 @@ from .._core import cpu
 from ..curves import Curve, Group, Words
 from .container import Container, Fields, SectionToWrite, field_bytes, write_container
 from .source import Source
-from .sparse import SparseRows
+from .sparse import SparseRows, row_pieces
 
 _VERSION, _GROTH16 = 1, 1
 _PROTOCOLS = {2: "plonk", 10: "fflonk"}
@@ -171,7 +171,8 @@ def _read_header(file: Container) -> ZkeyHeader:
         raise f.error(f"domain size {domain_size} is not a power of two")
     log_n, two_adicity = domain_size.bit_length() - 1, curve.fr.two_adicity
     if log_n >= two_adicity:  # the odd coset takes a root of unity of twice the order
-        raise f.error(f"domain size 2^{log_n} is beyond 2^{two_adicity - 1}, the largest for {curve.name}")
+        limit = f"2^{two_adicity - 1}, the largest for {curve.name} (two-adicity {two_adicity})"
+        raise f.error(f"domain size 2^{log_n} is beyond {limit}")
     points = {}
     for name in ("alpha_1", "beta_1", "beta_2", "gamma_2", "delta_1", "delta_2"):
         group = curve.g1 if name.endswith("_1") else curve.g2
@@ -298,11 +299,10 @@ def _coefficients(record: Zkey, count: int) -> Iterator[Any]:
     yield count.to_bytes(4, "little")
     matrices = (record.rows_a, record.rows_b)
     offsets = record.rows_a.indptr + record.rows_b.indptr
-    for first, last in _row_pieces(offsets):
+    for first, last in row_pieces(offsets, _PIECE):
         piece = np.empty(int(offsets[last] - offsets[first]), dtype=_COEFFICIENT)
         for matrix, rows in enumerate(matrices):
-            begin, end = int(rows.indptr[first]), int(rows.indptr[last])
-            row = np.repeat(np.arange(first, last), np.diff(rows.indptr[first : last + 1]).astype(np.int64))
+            row, begin, end = rows.entries(first, last)
             # an entry comes after those of its own matrix before it and those of the other one in earlier rows; B's, after
             # A's of the same row too
             other = matrices[1 - matrix].indptr[row + matrix]
@@ -311,13 +311,3 @@ def _coefficients(record: Zkey, count: int) -> Iterator[Any]:
                 piece[name][at] = column
             piece["value"][at] = rows.values[begin:end]
         yield piece
-
-
-def _row_pieces(offsets: NDArray[np.uint64]) -> Iterable[tuple[int, int]]:
-    # ranges of rows of about _PIECE entries each
-    first, n_rows = 0, len(offsets) - 1
-    while first < n_rows:
-        last = int(np.searchsorted(offsets, offsets[first] + np.uint64(_PIECE), side="right")) - 1
-        last = min(max(last, first + 1), n_rows)
-        yield first, last
-        first = last

@@ -7,8 +7,11 @@ import os
 from types import TracebackType
 from typing import IO, Any
 
+import numpy as np
+
+from .._core.pairing import pairing_product_is_one
 from ..curves import Curve, Words
-from ..errors import KeyMismatchError, UseAfterRelease
+from ..errors import FormatError, KeyMismatchError, UseAfterRelease
 from ..formats.sparse import SparseRows
 from ..formats.zkey import Zkey, read_zkey, write_zkey
 
@@ -74,7 +77,8 @@ class ProvingKey:
             The constraint system of the circuit: a failing proof can then name the constraint.
         check : {"none", "curve", "full"}
             ``none``: sizes, counts, indices, ranges. ``curve``: every point on its curve too. ``full``: in the subgroup of
-            order r too. The points of the verification key are always checked in full.
+            order r too, and beta and delta the same in both groups. The points of the verification key are always checked
+            in full.
         threads : int, optional
 
         Raises
@@ -89,6 +93,8 @@ class ProvingKey:
         from .constraints import R1cs
 
         record = read_zkey(src, check=check, threads=threads)
+        if check == "full":
+            _check_scalars(record)
         if r1cs is not None:
             r1cs = r1cs if isinstance(r1cs, R1cs) else R1cs.load(r1cs)
             ours = (record.curve.name, record.n_vars, record.n_public)
@@ -151,3 +157,18 @@ class ProvingKey:
             return "<ProvingKey, closed>"
         r = self._record
         return f"<ProvingKey {self.kind} {r.curve.name}, {r.n_vars} wires, {r.n_public} public, domain {r.domain_size}>"
+
+
+def _check_scalars(record: Zkey) -> None:
+    # e(beta_1, G2) = e(G1, beta_2): one scalar in both groups
+    g1, g2 = record.curve.g1, record.curve.g2
+    x, y = g1.generator()
+    minus_one, one = g1.encode([(x, -y % record.curve.fp.modulus)]), g2.encode([g2.generator()])
+    for name, first, second in (
+        ("beta", record.beta_1, record.beta_2),
+        ("delta", record.delta_1, record.delta_2),
+    ):
+        if not pairing_product_is_one(
+            record.curve, np.concatenate([first, minus_one]), np.concatenate([one, second])
+        ):
+            raise FormatError(f"{name}_1 and {name}_2 are not of the same scalar", section=2)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..curves import Curve, Words
 from ..errors import KeyMismatchError, WitnessError
-from ..formats.wtns import Wtns, check_values, read_wtns
+from ..formats.wtns import Wtns, check_values, read_wtns, write_wtns
 
 
 class Witness:
@@ -112,8 +112,6 @@ class Witness:
 
     def save(self, dst: Any) -> None:
         """Write a ``.wtns`` file; a path is replaced at once or not at all."""
-        from ..formats.wtns import write_wtns
-
         write_wtns(Wtns(self.curve, self.canonical), dst)
 
     def __len__(self) -> int:
@@ -144,7 +142,6 @@ def _values(src: Any, curve: Curve) -> Words:
             )
         canonical = np.array(src, order="C")
     else:
-        canonical = np.empty((len(src), 4), dtype=np.uint64)
         ints = [operator.index(v) for v in src]
         for i, v in enumerate(ints):
             if not 0 <= v < curve.fr.modulus:
