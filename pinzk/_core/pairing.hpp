@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "adx.hpp"
 #include "pairing_loops/final_exponentiation.hpp"
 #include "pairing_loops/miller.hpp"
 
@@ -78,12 +79,19 @@ struct PairingOpsOf final : PairingOps {
   }
 };
 
-template <class C>
-const PairingOps* ops_of() {
-  static const PairingOpsOf<C> ops;
-  return &ops;
+// compiled for each machine type, as the loops are (cpu_loops/machine.hpp); C is a template of pairing_curves.hpp
+template <template <class> class C>
+const PairingOps* ops_for_this_machine() {
+#if defined(__x86_64__)
+  if (Adx::available()) {
+    static const PairingOpsOf<C<Adx>> adx;
+    return &adx;
+  }
+#endif
+  static const PairingOpsOf<C<Portable>> portable;
+  return &portable;
 }
-inline const PairingOps* bn254_pairing() { return ops_of<Bn254Pairing>(); }
-inline const PairingOps* bls12_381_pairing() { return ops_of<Bls12_381Pairing>(); }
+inline const PairingOps* bn254_pairing() { return ops_for_this_machine<Bn254Pairing>(); }
+inline const PairingOps* bls12_381_pairing() { return ops_for_this_machine<Bls12_381Pairing>(); }
 
 }  // namespace pinzk::pairing

@@ -13,8 +13,9 @@ enum class Family { bn, bls12 };
 // D: y^2 = x^3 + b / xi, points lift to (x w^2, y w^3). M: y^2 = x^3 + b xi, points lift to (x / w^2, y / w^3).
 enum class Twist { d, m };
 
+template <class Machine>
 struct Bn254Pairing {
-  using Curve = Bn254;
+  using Curve = Bn254On<Machine>;
   static constexpr Family family = Family::bn;
   static constexpr Twist twist = Twist::d;
   static constexpr u64 seed = 4965661367192848881u;  // absolute value
@@ -22,8 +23,9 @@ struct Bn254Pairing {
   static constexpr int xi_real = 9;  // xi = 9 + u is neither a square nor a cube
 };
 
+template <class Machine>
 struct Bls12_381Pairing {
-  using Curve = Bls12_381;
+  using Curve = Bls12_381On<Machine>;
   static constexpr Family family = Family::bls12;
   static constexpr Twist twist = Twist::m;
   static constexpr u64 seed = 0xd201000000010000u;
