@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import struct
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
@@ -14,6 +13,7 @@ import numpy as np
 
 from ..curves import BLS12_381, BN254, Curve, Field, Words
 from ..errors import FormatError
+from .output import replacing
 from .source import Source
 
 _HEADER, _ENTRY = struct.Struct("<4sII"), struct.Struct("<IQ")
@@ -174,30 +174,8 @@ def write_container(
     version : int
     sections : sequence of (number, size, buffers)
     """
-    if not isinstance(dst, (str, os.PathLike)):
-        _write(dst, kind, version, sections)
-        return
-    path = os.path.realpath(dst)  # a link keeps pointing where it did
-    fd, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=os.path.dirname(path))
-    try:
-        with open(fd, "wb") as file:
-            _write(file, kind, version, sections)
-            file.flush()
-            os.fchmod(file.fileno(), _mode(path))
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _mode(path: str) -> int:
-    try:
-        return os.stat(path).st_mode & 0o777
-    except FileNotFoundError:
-        umask = os.umask(0o077)
-        os.umask(umask)
-        return 0o666 & ~umask
+    with replacing(dst) as file:
+        _write(file, kind, version, sections)
 
 
 def _write(file: IO[bytes], kind: str, version: int, sections: Sequence[SectionToWrite]) -> None:
