@@ -10,6 +10,7 @@ with xi = 9 + u on BN254 and 1 + u on BLS12-381.
 
 import numpy as np
 
+cimport cython
 from libc.stdint cimport uint64_t
 from libcpp cimport bool as cbool
 
@@ -93,6 +94,7 @@ def in_g2(curve, const uint64_t[:, ::1] point):
     return answer
 
 
+@cython.final
 cdef class PreparedKey:
     """e(alpha, beta) and the Miller lines of gamma and delta, made once per verification key. Immutable, any thread.
 
