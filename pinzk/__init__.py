@@ -1,2 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """pinzk: Groth16 provers on GPUs from Python, with owned pinned memory."""
+
+from importlib.metadata import version as _version
+
+from .curves import BLS12_381, BN254
+from .errors import PinzkError
+from .groth16.constraints import R1cs
+from .groth16.keys import ProvingKey
+from .groth16.proof import Proof
+from .groth16.prover import Prover
+from .groth16.verifier import verify
+from .groth16.verifying_key import VerifyingKey
+from .groth16.witness import Witness
+from .stages.msm import msm
+from .stages.ntt import Domain
+
+__version__ = _version("pinzk")
+
+__all__ = [
+    "BN254",
+    "BLS12_381",
+    "R1cs",
+    "ProvingKey",
+    "VerifyingKey",
+    "Witness",
+    "Proof",
+    "Prover",
+    "verify",
+    "msm",
+    "Domain",
+    "PinzkError",
+    "__version__",
+]

@@ -49,9 +49,7 @@ def select(device: str | None = "auto") -> str:
         raise BackendUnavailable(
             f"{origin} asks for {device!r}, but this build has no CUDA backend: use 'cpu' or 'auto'"
         )
-    raise ValueError(
-        f"{origin} must be auto, cpu, cuda, cuda:N or GPU-<uuid>, not {device!r}"
-    )
+    raise ValueError(f"{origin} must be auto, cpu, cuda, cuda:N or GPU-<uuid>, not {device!r}")
 
 
 def _say_once(line: str) -> None:

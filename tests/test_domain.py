@@ -24,10 +24,7 @@ every_root = pytest.mark.parametrize("root", ROOTS)
 def elements(curve: Curve, n: int, seed: int = 1) -> list[int]:
     """Mostly full-size values, with the edges among them."""
     draw, r = random.Random(seed), curve.fr.modulus
-    return [
-        draw.choice([0, 1, r - 1, draw.randrange(r), draw.randrange(r)])
-        for _ in range(n)
-    ]
+    return [draw.choice([0, 1, r - 1, draw.randrange(r), draw.randrange(r)]) for _ in range(n)]
 
 
 def evaluate(coefficients: list[int], x: int, r: int) -> int:
@@ -37,9 +34,7 @@ def evaluate(coefficients: list[int], x: int, r: int) -> int:
     return value
 
 
-def apply(
-    curve: Curve, f: Callable[..., np.ndarray], v: list[int], *shift: int
-) -> list[int]:
+def apply(curve: Curve, f: Callable[..., np.ndarray], v: list[int], *shift: int) -> list[int]:
     return curve.fr.decode(f(curve.fr.encode(v), *shift))
 
 
@@ -51,18 +46,13 @@ def apply(
     [(BLS12_381, "snarkjs", 32, 0x0212D79E), (BLS12_381, "bellman", 32, 0x16A2A19E)],
     ids=["snarkjs", "bellman"],
 )
-def test_root_of_the_largest_domain(
-    curve: Curve, root: str, log_n: int, high: int
-) -> None:
+def test_root_of_the_largest_domain(curve: Curve, root: str, log_n: int, high: int) -> None:
     # only the number is made here, no table
     assert Domain(curve, log_n, root=root).omega >> 224 == high
 
 
 def test_roots_agree_on_bn254() -> None:
-    assert (
-        Domain(BN254, 28, root="snarkjs").omega
-        == Domain(BN254, 28, root="bellman").omega
-    )
+    assert Domain(BN254, 28, root="snarkjs").omega == Domain(BN254, 28, root="bellman").omega
 
 
 @every
@@ -103,9 +93,7 @@ def test_transforms_are_evaluations(curve: Curve, root: str, log_n: int) -> None
 @every
 @every_root
 @pytest.mark.parametrize("log_n", [0, 1, 2, 5, 10, 13])
-def test_inverse_of_forward_is_the_identity(
-    curve: Curve, root: str, log_n: int
-) -> None:
+def test_inverse_of_forward_is_the_identity(curve: Curve, root: str, log_n: int) -> None:
     domain = Domain(curve, log_n, root=root)
     v = curve.fr.encode(elements(curve, domain.size))
     kept = v.copy()
@@ -132,9 +120,7 @@ def test_to_coset_is_intt_then_coset_ntt(curve: Curve, log_n: int) -> None:
 )
 def test_pointwise_product_is_convolution(a: list[int], b: list[int]) -> None:
     r, domain = BLS12_381.fr.modulus, Domain(BLS12_381, 5, root="bellman")
-    values_a, values_b = (
-        apply(BLS12_381, domain.ntt, v + [0] * (32 - len(v))) for v in (a, b)
-    )
+    values_a, values_b = (apply(BLS12_381, domain.ntt, v + [0] * (32 - len(v))) for v in (a, b))
     product = apply(
         BLS12_381,
         domain.intt,
@@ -154,9 +140,7 @@ def test_toy_domains_in_full() -> None:
         domain = Domain(TOY, log_n, root="snarkjs")
         for j in range(domain.size):
             unit = [int(i == j) for i in range(domain.size)]
-            assert apply(TOY, domain.ntt, unit) == [
-                pow(domain.omega, i * j, r) for i in range(domain.size)
-            ]
+            assert apply(TOY, domain.ntt, unit) == [pow(domain.omega, i * j, r) for i in range(domain.size)]
 
 
 # ---- refusals ----

@@ -147,6 +147,11 @@ class ProvingKey:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._owned(), name)
 
+    @property
+    def record(self) -> Zkey:
+        """All arrays at once: who holds it may use it after `close` too."""
+        return self._owned()
+
     def _owned(self) -> Zkey:
         if self._record is None:
             raise UseAfterRelease("the proving key is closed")

@@ -59,9 +59,7 @@ def msm(
     k = _rows("scalars", scalars, group.scalar.limbs)
     bad = cpu.first_unreduced(group.scalar, k, threads=threads)
     if bad is not None:
-        raise FormatError(
-            f"scalar {bad} is not below the order of {group.name}", index=bad
-        )
+        raise FormatError(f"scalar {bad} is not below the order of {group.name}", index=bad)
     if not canonical:
         k = cpu.from_montgomery(group.scalar, k, threads=threads)
     return cpu.msm(group, p, k, threads=threads)
@@ -74,10 +72,6 @@ def _rows(name: str, array: Any, columns: int) -> Words:
         or array.ndim != 2
         or array.shape[1] != columns
     ):
-        got = (
-            f"{array.dtype}{list(array.shape)}"
-            if isinstance(array, np.ndarray)
-            else type(array).__name__
-        )
+        got = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
         raise ValueError(f"{name} must be an array uint64[n, {columns}], not {got}")
     return np.ascontiguousarray(array)

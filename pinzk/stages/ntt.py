@@ -158,9 +158,7 @@ class Domain:
 
     @cached_property
     def _twiddles(self) -> Words:
-        return cpu.powers(
-            self.curve.fr, self.omega, self.size // 2, threads=self.threads
-        )
+        return cpu.powers(self.curve.fr, self.omega, self.size // 2, threads=self.threads)
 
     @cached_property
     def _inverse_twiddles(self) -> Words:
@@ -189,30 +187,18 @@ class Domain:
 
     def _scale(self, v: Words, base: int, first: int) -> None:
         # v_i *= first * base**i
-        factors = cpu.powers(
-            self.curve.fr, base, self.size, first=first, threads=self.threads
-        )
+        factors = cpu.powers(self.curve.fr, base, self.size, first=first, threads=self.threads)
         cpu.multiply(self.curve.fr, v, factors, v, threads=self.threads)
 
     def _checked_shift(self, shift: int | None) -> int:
         if shift is None:
             return self.default_shift
         if not isinstance(shift, int) or not 0 < shift < self.curve.fr.modulus:
-            raise ValueError(
-                f"shift must be an int in (0, modulus of {self.curve.fr.name})"
-            )
+            raise ValueError(f"shift must be an int in (0, modulus of {self.curve.fr.name})")
         return shift
 
     def _copy(self, v: Any) -> Words:
-        if (
-            not isinstance(v, np.ndarray)
-            or v.dtype != np.uint64
-            or v.shape != (self.size, 4)
-        ):
-            got = (
-                f"{v.dtype}{list(v.shape)}"
-                if isinstance(v, np.ndarray)
-                else type(v).__name__
-            )
+        if not isinstance(v, np.ndarray) or v.dtype != np.uint64 or v.shape != (self.size, 4):
+            got = f"{v.dtype}{list(v.shape)}" if isinstance(v, np.ndarray) else type(v).__name__
             raise ValueError(f"expected an array uint64[{self.size}, 4], not {got}")
         return np.array(v, order="C")

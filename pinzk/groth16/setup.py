@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A set-up made by one party, for tests and benchmarks only: whoever ran it could forge proofs.
+
+The key has the layout of a snarkjs key: gamma = 1, one row A = w_s for the one and every public wire after the circuit's
+own constraints, and the H points at the odd 2N-th roots of unity.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import backend
+from .._core import cpu
+from ..curves import Curve, Words
+from ..formats.sparse import SparseRows
+from ..formats.zkey import Zkey
+from ..stages.ntt import Domain
+from .constraints import R1cs
+from .keys import ProvingKey
+
+log = logging.getLogger(__name__)
+
+
+def setup(r1cs: R1cs, *, kind: str = "snarkjs", device: str = "auto") -> ProvingKey:
+    """Make a proving key for tests and benchmarks. **Never for real proofs**: this process knew the toxic waste.
+
+    Parameters
+    ----------
+    r1cs : R1cs
+    kind : {"snarkjs"}
+        Layout of the key.
+    device : str, default "auto"
+
+    Returns
+    -------
+    ProvingKey
+        ``key.save(path)`` writes it. The secrets come from the operating system and are dropped.
+
+    Raises
+    ------
+    ValueError
+        `kind` is not a name above, or the circuit is too large for the curve's roots of unity.
+    """
+    if kind != "snarkjs":
+        raise ValueError(f"kind must be 'snarkjs', not {kind!r}")
+    backend.select(device)
+    log.warning("set-up by a single party: the key is for tests and benchmarks only")
+    return _setup(r1cs, ToxicWaste.random(r1cs.curve))
+
+
+@dataclass(frozen=True, repr=False)
+class ToxicWaste:
+    """The secrets of a set-up (gamma is 1): canonical ints, none of them zero."""
+
+    tau: int
+    alpha: int
+    beta: int
+    delta: int
+
+    @staticmethod
+    def random(curve: Curve) -> ToxicWaste:
+        """Drawn from the operating system, each in [2, r): with delta = 1 = gamma the key would be insecure."""
+        return ToxicWaste(*(2 + secrets.randbelow(curve.fr.modulus - 2) for _ in range(4)))
+
+
+def _setup(r1cs: R1cs, secret: ToxicWaste) -> ProvingKey:
+    curve, fr, m = r1cs.curve, r1cs.curve.fr, r1cs.n_public + 1
+    r, delta_inverse = fr.modulus, pow(secret.delta, -1, fr.modulus)
+    log_n = max(1, (r1cs.n_constraints + m - 1).bit_length())
+    domain = Domain(curve, log_n, root="snarkjs", device="cpu")
+    rows_a = _with_public_rows(r1cs, domain.size)
+    rows_b, rows_c = (_padded(rows, domain.size) for rows in (r1cs.b, r1cs.c))
+
+    # every wire's polynomials at tau; then L and IC: k = beta a + alpha b + c
+    tau_n = pow(secret.tau, domain.size, r)
+    if tau_n * tau_n % r == 1:
+        raise ValueError("tau is a root of unity: the Lagrange polynomials vanish there")
+    lagrange = _shares(domain, secret.tau, (tau_n - 1) * pow(domain.size, -1, r))
+    cpu.from_montgomery(fr, lagrange, lagrange)
+    a, b, c = (_column_sums(curve, rows, lagrange, r1cs.n_wires) for rows in (rows_a, rows_b, rows_c))
+    k = cpu.multiply_subtract(fr, b, _constant(curve, -secret.alpha, len(b)), c)
+    k = cpu.multiply_subtract(fr, a, _constant(curve, secret.beta, len(a)), k)
+    private = cpu.multiply(fr, k[m:], _constant(curve, delta_inverse, len(k) - m))
+    # L_{2i+1}(tau) / delta over the 2N-th roots: the odd ones are the coset of the first
+    odd = secret.tau * pow(domain.default_shift, -1, r)
+    h = _shares(domain, odd, (tau_n * tau_n - 1) * pow(2 * domain.size, -1, r) * delta_inverse)
+
+    def g1(scalars: Words) -> Words:
+        return cpu.fixed_base(curve.g1, cpu.generator(curve.g1), cpu.from_montgomery(fr, scalars))
+
+    def g2(scalars: Words) -> Words:
+        return cpu.fixed_base(curve.g2, cpu.generator(curve.g2), cpu.from_montgomery(fr, scalars))
+
+    alpha, beta, delta = (fr.encode([x]) for x in (secret.alpha, secret.beta, secret.delta))
+    record = Zkey(
+        curve=curve,
+        n_vars=r1cs.n_wires,
+        n_public=r1cs.n_public,
+        domain_size=domain.size,
+        alpha_1=g1(alpha),
+        beta_1=g1(beta),
+        delta_1=g1(delta),
+        beta_2=g2(beta),
+        gamma_2=cpu.generator(curve.g2),
+        delta_2=g2(delta),
+        ic=g1(k[:m]),
+        a=g1(a),
+        b_1=g1(b),
+        b_2=g2(b),
+        c=g1(private),
+        h=g1(h),
+        rows_a=rows_a,
+        rows_b=rows_b,
+    )
+    return ProvingKey(record, r1cs=r1cs)
+
+
+def _shares(domain: Domain, t: int, numerator: int) -> Words:
+    # numerator / (t omega^-i - 1) for every i: L_i(t) = (t^n - 1) / n * omega^i / (t - omega^i)
+    curve, fr = domain.curve, domain.curve.fr
+    one = _constant(curve, 1, domain.size)
+    out = cpu.powers(fr, pow(domain.omega, -1, fr.modulus), domain.size, first=t)
+    cpu.multiply_subtract(fr, out, one, one, out)
+    cpu.invert(fr, out, out)
+    return cpu.multiply(fr, out, _constant(curve, numerator, domain.size), out)
+
+
+def _constant(curve: Curve, value: int, n: int) -> Words:
+    return cpu.powers(curve.fr, 1, n, first=value)
+
+
+def _column_sums(curve: Curve, rows: SparseRows, scalars: Words, n_columns: int) -> Words:
+    # out[j] = sum_i rows[i, j] scalars[i]: the transposed matrix times canonical scalars, Montgomery form
+    order = np.argsort(rows.indices, kind="stable")
+    row_of = np.repeat(np.arange(len(scalars), dtype=np.uint32), np.diff(rows.indptr).astype(np.int64))
+    indptr = _starts(np.bincount(rows.indices, minlength=n_columns))
+    return cpu.sparse_rows(curve.fr, indptr, row_of[order], rows.values[order], scalars)
+
+
+def _starts(counts: NDArray[np.int64]) -> NDArray[np.uint64]:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
+
+
+def _padded(rows: SparseRows, n: int) -> SparseRows:
+    # empty rows up to n
+    indptr = np.concatenate([rows.indptr, np.full(n + 1 - len(rows.indptr), rows.indptr[-1])])
+    return SparseRows(indptr.astype(np.uint64), rows.indices, rows.values)
+
+
+def _with_public_rows(r1cs: R1cs, n: int) -> SparseRows:
+    # A gets one row w_s * 0 = 0 for the one and each public wire: it keeps their polynomials independent
+    rows, m = r1cs.a, r1cs.n_public + 1
+    fr = r1cs.curve.fr
+    one = fr.encode([(1 << 64 * fr.limbs) % fr.modulus])  # R^2, as a key stores a coefficient 1
+    indptr = np.concatenate([rows.indptr, rows.indptr[-1] + np.arange(1, m + 1, dtype=np.uint64)])
+    indices = np.concatenate([rows.indices, np.arange(m, dtype=np.uint32)])
+    return _padded(
+        SparseRows(indptr, indices, np.concatenate([rows.values, np.repeat(one, m, axis=0)])),
+        n,
+    )

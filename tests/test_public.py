@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public names, and what importing them costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pinzk
+
+NAMES = [
+    *("BN254", "BLS12_381", "R1cs", "ProvingKey", "VerifyingKey", "Witness", "Proof", "Prover"),
+    *("verify", "msm", "Domain", "PinzkError", "__version__"),
+]
+
+
+def test_public_names() -> None:
+    assert pinzk.__all__ == NAMES
+    assert all(getattr(pinzk, name) is not None for name in NAMES)
+
+
+def test_public_names_have_docstrings() -> None:
+    for name in NAMES:
+        if name not in ("BN254", "BLS12_381", "__version__"):
+            assert len(getattr(pinzk, name).__doc__) > 20, name
+
+
+def test_import_touches_no_gpu_and_no_thread() -> None:
+    program = (
+        "import sys, threading, pinzk; "
+        "print(threading.active_count(), [m for m in sys.modules if m.split('.')[0] in ('cuda', 'py_ecc')])"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split(maxsplit=1) == ["1", "[]\n"]
+    assert done.stderr == ""
