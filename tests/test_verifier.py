@@ -13,6 +13,7 @@ import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import oracle
 import pytest
 from cases import DATA, SHARED, Case, case
@@ -74,6 +75,7 @@ def test_inputs_come_in_every_form(mult3, tmp_path):
     assert verify(
         vk, tuple(int(v) for v in json.loads(public.read_text())), b"\xef\xbb\xbf" + compact.encode()
     )
+    assert verify(vk, [np.int64(v) for v in json.loads(public.read_text())], proof)
     (tmp_path / "proof.bin").write_bytes(Proof.load(proof).to_bytes())
     assert verify(VerifyingKey.load(vk), public, tmp_path / "proof.bin")
     assert verify(

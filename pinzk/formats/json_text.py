@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from operator import index
 from typing import Any
 
 from ..errors import FormatError
@@ -87,11 +88,12 @@ def parse_json(data: bytes, name: str) -> Any:
 
 
 def decimal(value: Any, modulus: int, bound: str) -> int:
-    """The int that a JSON value spells: a decimal string or a whole number in [0, modulus).
+    """The int that a JSON value spells: a decimal string or a whole number, in [0, modulus).
 
     Parameters
     ----------
     value : object
+        A str or an int of any kind, bool excepted.
     modulus : int
     bound : str
         Name of the modulus, for messages.
@@ -101,14 +103,16 @@ def decimal(value: Any, modulus: int, bound: str) -> int:
     FormatError
         Neither, negative, or not below the modulus; without a place, which the caller knows.
     """
-    if isinstance(value, str):
-        if len(value) > _MAX_DIGITS or not _DECIMAL.fullmatch(value):
-            raise FormatError(f"{shown(value)} is not a decimal whole number")
-        number = int(value)
-    elif isinstance(value, bool) or not isinstance(value, int):
-        raise FormatError(f"{shown(value)} is not a decimal whole number")
-    else:
-        number = value
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        if isinstance(value, str):
+            if len(value) > _MAX_DIGITS or not _DECIMAL.fullmatch(value):
+                raise TypeError
+            value = int(value)
+        number = index(value)  # NumPy's ints too, no floats
+    except TypeError:
+        raise FormatError(f"{shown(value)} is not a decimal whole number") from None
     if number < 0:
         raise FormatError("the value is negative")
     if number >= modulus:

@@ -20,7 +20,7 @@ class VerifyingKey:
     """A Groth16 verification key. Immutable, used from any number of threads.
 
     Every point is known to be in its subgroup and finite. The first verification prepares e(alpha, beta) and the Miller
-    lines of gamma and delta, about 60 kB; keep the object to verify many proofs.
+    lines of gamma and delta, about 40 kB; keep the object to verify many proofs.
 
     Parameters
     ----------
