@@ -249,9 +249,9 @@ class Maker:
         witness("wtns_prime", FormatError, says, lambda f: put(f[1], 4, r - 2, 32), section=1)
         says = "scalar field size of 31 bytes"
         witness("wtns_size", FormatError, says, lambda f: put(f[1], 0, 31), section=1)
-        says = f"the witness has {n - 1} values, the proving key needs {n}"
+        says = f"Invalid witness length. Circuit: {n}, witness: {n - 1}"
         witness("wtns_short", WitnessError, says, lambda f: resize(f, n - 1))
-        says = f"the witness has {n + 1} values, the proving key needs {n}"
+        says = f"Invalid witness length. Circuit: {n}, witness: {n + 1}"
         witness("wtns_long", WitnessError, says, lambda f: resize(f, n + 1))
         says = f"holds {n} values, the header says 4294967280"
         witness("wtns_lie", FormatError, says, lambda f: put(f[1], 36, 0xFFFFFFF0), section=2)

@@ -232,6 +232,7 @@ def test_an_unsatisfying_witness_gives_no_proof(curve: Curve) -> None:
         assert caught.value.index is None
         with pytest.raises(WitnessError, match=r"constraint \d fails") as caught:
             Prover(told).prove(wrong)
+        assert told.r1cs is not None
         assert caught.value.index == told.r1cs.first_unsatisfied(wrong)
         assert str(wrong[wire]) not in str(caught.value)
     # whoever turns the check off gets what he asked for

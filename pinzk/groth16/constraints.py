@@ -5,11 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .._core import cpu
 from ..curves import Curve, Words
-from ..errors import WitnessError
 from ..formats.r1cs import R1csFile, read_r1cs
 from .witness import Witness
 
@@ -111,11 +108,8 @@ def canonical_witness(witness: Any, curve: Curve, n_wires: int) -> Words:
     KeyMismatchError
         It is of another curve.
     WitnessError
-        It has another length, or element 0 is not 1.
+        It has another length, element 0 is not 1, or a value is not reduced.
     """
-    w = Witness.load(witness, curve=curve).canonical
-    if len(w) != n_wires:
-        raise WitnessError(f"Invalid witness length. Circuit: {n_wires}, witness: {len(w)}")
-    if not np.array_equal(w[0], np.array([1, 0, 0, 0], dtype=np.uint64)):
-        raise WitnessError("witness[0] is not 1", index=0)
-    return w
+    fitting = Witness.load(witness, curve=curve)
+    fitting.check_length(n_wires)
+    return fitting.canonical

@@ -14,6 +14,8 @@ from ..curves import Curve, Words
 from ..errors import FormatError, KeyMismatchError, UseAfterRelease
 from ..formats.sparse import SparseRows
 from ..formats.zkey import Zkey, read_zkey, write_zkey
+from .constraints import R1cs
+from .verifying_key import VerifyingKey
 
 
 class ProvingKey:
@@ -29,6 +31,8 @@ class ProvingKey:
     curve : Curve
     vk : VerifyingKey
     n_vars, n_public, domain_size : int
+    r1cs : R1cs or None
+        What was given at load.
     """
 
     curve: Curve
@@ -50,9 +54,7 @@ class ProvingKey:
     rows_a: SparseRows
     rows_b: SparseRows
 
-    def __init__(self, record: Zkey, *, r1cs: Any = None) -> None:
-        from .verifying_key import VerifyingKey
-
+    def __init__(self, record: Zkey, *, r1cs: R1cs | None = None) -> None:
         self.kind = "snarkjs"
         self.r1cs = r1cs
         self._record: Zkey | None = record
@@ -90,8 +92,6 @@ class ProvingKey:
         OSError
             The path cannot be read.
         """
-        from .constraints import R1cs
-
         record = read_zkey(src, check=check, threads=threads)
         if check == "full":
             _check_scalars(record)

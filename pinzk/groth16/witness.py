@@ -83,11 +83,13 @@ class Witness:
             Another length.
         """
         _same_field(self.curve, key.curve)
-        if len(self.canonical) != key.n_vars:
-            raise WitnessError(
-                f"the witness has {len(self.canonical)} values, the proving key needs {key.n_vars}"
-            )
+        self.check_length(key.n_vars)
         return Witness(self.curve, self.canonical, n_public=key.n_public)
+
+    def check_length(self, n_wires: int) -> None:
+        """WitnessError unless there is a value for each of `n_wires` wires."""
+        if len(self.canonical) != n_wires:  # the words that users of other provers search for
+            raise WitnessError(f"Invalid witness length. Circuit: {n_wires}, witness: {len(self.canonical)}")
 
     @property
     def public(self) -> list[int]:
