@@ -19,6 +19,12 @@ class Witness:
     A witness does not say how many of its values are public: its key does. `for_key` (or ``key=`` at load)
     checks the witness against the key, and from then on `public` is known.
 
+    Parameters
+    ----------
+    curve : Curve
+    values : ndarray of uint64, shape (n, 4), or sequence of int
+        Canonical; copied.
+
     Attributes
     ----------
     curve : Curve
@@ -28,7 +34,17 @@ class Witness:
         How many values after the first one are public, once known.
     """
 
-    def __init__(self, curve: Curve, canonical: Words, *, n_public: int | None = None) -> None:
+    def __init__(self, curve: Curve, values: Any) -> None:
+        self._set(curve, _values(values, curve), None)
+
+    @classmethod
+    def _checked(cls, curve: Curve, canonical: Words, n_public: int | None = None) -> Witness:
+        # takes the array as it is
+        witness = cls.__new__(cls)
+        witness._set(curve, canonical, n_public)
+        return witness
+
+    def _set(self, curve: Curve, canonical: Words, n_public: int | None) -> None:
         self.curve = curve
         self.canonical = canonical
         self.n_public = n_public
@@ -64,10 +80,10 @@ class Witness:
         elif _is_values(src):
             if wanted is None:
                 raise TypeError("an array or a list of values does not tell its field: give curve= or key=")
-            witness = Witness(wanted, _values(src, wanted))
+            witness = Witness(wanted, src)
         else:
             record = read_wtns(src)
-            witness = Witness(record.curve, record.canonical)
+            witness = Witness._checked(record.curve, record.canonical)
         if wanted is not None:
             _same_field(witness.curve, wanted)
         return witness if key is None else witness.for_key(key)
@@ -84,7 +100,7 @@ class Witness:
         """
         _same_field(self.curve, key.curve)
         self.check_length(key.n_vars)
-        return Witness(self.curve, self.canonical, n_public=key.n_public)
+        return Witness._checked(self.curve, self.canonical, key.n_public)
 
     def check_length(self, n_wires: int) -> None:
         """WitnessError unless there is a value for each of `n_wires` wires."""
