@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+
+from . import VerifyingKey
+from .cli_files import source
+from .cli_report import DEVICES
+from .curves import Curve
+from .formats.zkey import ZkeyHeader, read_zkey_header
+
+
+def device_name(text: str) -> str:
+    """A value of ``--device``."""
+    if not DEVICES.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"must be auto, cpu, cuda, cuda:N or GPU-<uuid>, not {text!r}")
+    return text
+
+
+def curve_name(text: str) -> Curve:
+    """A value of ``--curve``."""
+    try:
+        return Curve.named(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """``--threads``, for commands that compute."""
+    parser.add_argument(
+        "--threads",
+        type=_thread_count,
+        metavar="N",
+        help="default: PINZK_NUM_THREADS, else the cores allowed",
+    )
+
+
+def use_threads(threads: int | None) -> None:
+    """Let ``--threads`` hold for everything this process does."""
+    if threads is not None:
+        os.environ["PINZK_NUM_THREADS"] = str(threads)
+
+
+def load_vk(path: str) -> VerifyingKey:
+    """The verification key of a JSON file, or of a proving key, told by the bytes."""
+    data = source(path)
+    if begins_with(data, b"zkey"):
+        return vk_of(read_zkey_header(data))
+    return VerifyingKey.load(data)
+
+
+def vk_of(header: ZkeyHeader) -> VerifyingKey:
+    """The verification key inside a proving key."""
+    return VerifyingKey(
+        header.curve,
+        alpha_1=header.alpha_1,
+        beta_2=header.beta_2,
+        gamma_2=header.gamma_2,
+        delta_2=header.delta_2,
+        ic=header.ic,
+    )
+
+
+def begins_with(data: str | bytes, magic: bytes) -> bool:
+    """Whether a file, or these bytes, begin so."""
+    if isinstance(data, bytes):
+        return data[: len(magic)] == magic
+    with open(data, "rb") as f:
+        return f.read(len(magic)) == magic
+
+
+def _thread_count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,4}", text, re.ASCII) or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to 1024, not {text!r}")
+    return int(text)
