@@ -19,7 +19,7 @@ from .curves import Field, _curve
 from .groth16 import prover as _prover
 from .groth16.keys import ProvingKey
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +79,7 @@ def circuits(draw: st.DrawFn, curve: Curve) -> Circuit:
     return Circuit(curve, draw(st.integers(0, n_wires - 1)), rows, witness)
 
 
+@functools.lru_cache(maxsize=8)
 def lagrange(domain_size: int, tau: int, r: int) -> list[int]:
     """L_i(tau) over the domain_size-th roots of unity, by the definition."""
     w = pow(5, (r - 1) // domain_size, r)

@@ -309,7 +309,7 @@ def test_snarkjs_proves_with_our_key_and_we_with_its_contributions(
     Witness.load(w, curve=curve).save(wtns)
     for i in range(2):  # two contributions
         snarkjs("zkey", "contribute", keys[i], keys[i + 1], f"--name={i}", f"-e=entropy {i}", check=True)
-    for key in keys:
+    for key in (keys[0], keys[2]):
         snarkjs("zkey", "export", "verificationkey", key, vkey, check=True)
         snarkjs("groth16", "prove", key, wtns, proof, public, check=True)
         assert "OK!" in snarkjs("groth16", "verify", vkey, public, proof, check=True).stdout

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .. import backend
 from .._core import cpu
-from ..curves import Curve, Words
+from ..curves import Curve, Group, Words
 from ..formats.sparse import SparseRows
 from ..formats.zkey import Zkey
 from ..stages.ntt import Domain
@@ -90,34 +90,39 @@ def _setup(r1cs: R1cs, secret: ToxicWaste) -> ProvingKey:
     odd = secret.tau * pow(domain.default_shift, -1, r)
     h = _shares(domain, odd, (tau_n * tau_n - 1) * pow(2 * domain.size, -1, r) * delta_inverse)
 
-    def g1(scalars: Words) -> Words:
-        return cpu.fixed_base(curve.g1, cpu.generator(curve.g1), cpu.from_montgomery(fr, scalars))
-
-    def g2(scalars: Words) -> Words:
-        return cpu.fixed_base(curve.g2, cpu.generator(curve.g2), cpu.from_montgomery(fr, scalars))
-
     alpha, beta, delta = (fr.encode([x]) for x in (secret.alpha, secret.beta, secret.delta))
+    alpha_1, beta_1, delta_1, ic, a_1, b_1, c_1, h_1 = _multiples(
+        curve.g1, alpha, beta, delta, k[:m], a, b, private, h
+    )
+    beta_2, delta_2, b_2 = _multiples(curve.g2, beta, delta, b)
     record = Zkey(
         curve=curve,
         n_vars=r1cs.n_wires,
         n_public=r1cs.n_public,
         domain_size=domain.size,
-        alpha_1=g1(alpha),
-        beta_1=g1(beta),
-        delta_1=g1(delta),
-        beta_2=g2(beta),
+        alpha_1=alpha_1,
+        beta_1=beta_1,
+        delta_1=delta_1,
+        beta_2=beta_2,
         gamma_2=cpu.generator(curve.g2),
-        delta_2=g2(delta),
-        ic=g1(k[:m]),
-        a=g1(a),
-        b_1=g1(b),
-        b_2=g2(b),
-        c=g1(private),
-        h=g1(h),
+        delta_2=delta_2,
+        ic=ic,
+        a=a_1,
+        b_1=b_1,
+        b_2=b_2,
+        c=c_1,
+        h=h_1,
         rows_a=rows_a,
         rows_b=rows_b,
     )
     return ProvingKey(record, r1cs=r1cs)
+
+
+def _multiples(group: Group, *scalars: Words) -> list[Words]:
+    # each array of Montgomery scalars times the generator; one call, so one table
+    together = cpu.from_montgomery(group.scalar, np.concatenate(scalars))
+    points = cpu.fixed_base(group, cpu.generator(group), together)
+    return np.split(points, np.cumsum([len(x) for x in scalars])[:-1])
 
 
 def _shares(domain: Domain, t: int, numerator: int) -> Words:
