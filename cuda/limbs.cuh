@@ -138,7 +138,7 @@ PINZK_INLINE constexpr bool bit(const Limbs<N>& a, int i) {
 
 // `width` (1..63) bits of a from bit `at`; bits past the top read as zero
 template <int N>
-PINZK_INLINE u64 bits(const Limbs<N>& a, int at, int width) {
+PINZK_INLINE constexpr u64 bits(const Limbs<N>& a, int at, int width) {
   const int i = at / 64, shift = at % 64;
   if (i >= N) return 0;
   u64 r = a.word[i] >> shift;

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multi-scalar multiplication by signed buckets (Pippenger).
+// Multi-scalar multiplication: signed buckets, summed as trees of affine additions (docs/arithmetic.md, section 7).
+//
+// Per window the points are sorted by bucket; neighbours of one bucket are added in rounds, thousands of pairs to an inversion.
+// Work is cut by position in the sorted list, so one full bucket costs as much as many half-empty ones, and every thread has
+// the same share. The sum of d * bucket[d] is a tree of the same additions.
 #pragma once
+#include "digits.hpp"
+#include "pair_adder.hpp"
 #include "points.hpp"
 
 namespace pinzk::cpu {
@@ -19,52 +25,277 @@ Xyzz<F> msm_small(const Affine<F>* bases, const Limbs<M>* scalars, size_t n) {
   return sum;
 }
 
+// The sums of runs: `count` terms in a row that belong to bucket `key`.
+template <class F>
+struct Run {
+  size_t key;
+  size_t count;
+};
+
+// One thread's room for adding up terms.
+template <class F>
+class RunAdder {
+ public:
+  // about what a quarter of a second-level cache holds
+  static constexpr size_t max_terms = (size_t(1) << 17) / sizeof(Affine<F>);
+
+  std::vector<Term<F>> terms;
+  std::vector<Run<F>> runs;
+
+  void clear() { terms.clear(), runs.clear(); }
+
+  // leaves one term per run, pointing into this object or to where the run's only term pointed
+  void reduce() {
+    points_.resize(terms.size());
+    Affine<F>* free = points_.data();
+    for (bool more = true; more;) {
+      more = false;
+      pairs_.clear();
+      Affine<F>* sums = free;
+      size_t from = 0, to = 0;
+      for (Run<F>& run : runs) {
+        const size_t half = run.count / 2;
+        pairs_.insert(pairs_.end(), terms.begin() + from, terms.begin() + from + 2 * half);
+        if (run.count % 2) pairs_last_ = terms[from + run.count - 1];
+        for (size_t i = 0; i < half; i++) terms[to++] = free++;
+        if (run.count % 2) terms[to++] = pairs_last_;
+        from += run.count;
+        run.count -= half;
+        more |= run.count > 1;
+      }
+      adder_.add(pairs_.data(), pairs_.size() / 2, sums);
+    }
+  }
+
+  // sum of (i + 1) buckets[i], i < n = 2^k, none for an empty one: trees over the halves of the index's bits
+  Xyzz<F> weighted_sum(std::vector<Term<F>>& buckets) {
+    // all: sums over neighbours, so that after b rounds all[j] covers the 2^b buckets from j 2^b; bit b of the index is the
+    // parity of j. odd[b] holds what remains to be added up of the odd ones.
+    std::vector<std::vector<Term<F>>> odd;
+    points_.resize(2 * buckets.size());
+    Affine<F>* free = points_.data();
+    std::vector<Term<F>>& all = buckets;
+    while (all.size() > 1) {
+      odd.emplace_back(all.size() / 2);
+      for (size_t j = 0; j < all.size() / 2; j++) odd.back()[j] = all[2 * j + 1];
+      pairs_.clear();
+      Affine<F>* sums = free;
+      auto halve = [&](std::vector<Term<F>>& v) {
+        if (v.size() == 1) return;
+        for (size_t j = 0; j < v.size() / 2; j++) {
+          const Term<F> a = v[2 * j], b = v[2 * j + 1];
+          if (a && b) {
+            pairs_.push_back(a);
+            pairs_.push_back(b);
+            v[j] = free++;
+          } else {
+            v[j] = a ? a : b;
+          }
+        }
+        v.resize(v.size() / 2);
+      };
+      halve(all);
+      for (auto& v : odd) halve(v);
+      adder_.add(pairs_.data(), pairs_.size() / 2, sums);
+    }
+    Xyzz<F> sum = Xyzz<F>::infinity();
+    for (size_t b = odd.size(); b-- > 0;) {
+      sum = sum.doubled();
+      sum.add(odd[b][0].value());
+    }
+    sum.add(all[0].value());
+    return sum;
+  }
+
+ private:
+  PairAdder<F> adder_;
+  std::vector<Term<F>> pairs_;
+  Term<F> pairs_last_;
+  std::vector<Affine<F>> points_;
+};
+
+// The windows [first, last) of one product: digits sorted by bucket, bucket sums, window sums.
+template <class F, class Fr>
+class WindowGroup {
+ public:
+  WindowGroup(const Windows<Fr>& windows, int first, int last, const Affine<F>* bases, const Limbs<Fr::N>* scalars,
+              const Active& active, const Job& job)
+      : windows_(windows), first_(first), last_(last), bases_(bases), scalars_(scalars), active_(active), job_(job) {}
+
+  // sums[w] for every window of the group that has digits
+  void sum(Xyzz<F>* sums) {
+    sort();
+    std::vector<RunAdder<F>> adders(job_.threads);
+    add_buckets(adders);
+    parallel_for(last_ - first_, 1, job_, [&](size_t begin, size_t, int worker) {
+      const int w = first_ + static_cast<int>(begin);
+      const size_t n = windows_.buckets(w), at = bucket_at_[begin];
+      if (start_[at] == start_[at + n]) return;
+      std::vector<Term<F>> buckets(n);
+      for (size_t d = 0; d < n; d++)
+        if (start_[at + d] < start_[at + d + 1]) buckets[d] = &bucket_[at + d];
+      sums[w] = adders[worker].weighted_sum(buckets);
+    });
+  }
+
+ private:
+  // entry: 2 * index + (1 if the point counts negative); bucket d - 1 of window w is bucket_at_[w - first] + d - 1, its entries
+  // are entry_[start_[b]] up to entry_[start_[b + 1]]
+  void sort() {
+    const int count = last_ - first_;
+    // only window 0 has digits of narrow scalars
+    auto points = [&](size_t g) { return first_ + g == 0 ? active_.index.size() : active_.wide; };
+    std::vector<size_t> digit_at(count + 1);
+    for (int g = 0; g < count; g++) digit_at[g + 1] = digit_at[g] + points(g);
+    std::vector<std::int32_t> digit(digit_at[count]);
+    parallel_for(points(0), element_grain / 4, job_, [&](size_t begin, size_t end, int) {
+      for (size_t i = begin; i < end; i++) {
+        Magnitude<Fr> k(scalars_[active_.index[i]]);
+        u64 carry = 0;
+        for (int j = 0; j < Fr::N; j++) k.value.word[j] = add_carry(k.value.word[j], windows_.offset.word[j], carry);
+        for (int g = 0; g < (i < active_.wide ? count : 1); g++) {
+          const int w = first_ + g, half = 1 << (windows_.width(w) - 1);
+          const int d = static_cast<int>(bits(k.value, windows_.start(w), windows_.width(w))) - half;
+          digit[digit_at[g] + i] = k.negative ? -d : d;
+        }
+      }
+    });
+    bucket_at_.assign(count + 1, 0);
+    for (int g = 0; g < count; g++) bucket_at_[g + 1] = bucket_at_[g] + windows_.buckets(first_ + g);
+    start_.assign(bucket_at_[count] + 1, 0);
+    std::vector<size_t> entries(count + 1);
+    parallel_for(count, 1, job_, [&](size_t g, size_t, int) {
+      size_t* size = &start_[bucket_at_[g]];
+      for (size_t i = 0; i < points(g); i++)
+        if (const int d = digit[digit_at[g] + i]) size[std::abs(d) - 1]++;
+      for (size_t b = 0; b < windows_.buckets(first_ + g); b++) entries[g + 1] += size[b];
+    });
+    for (int g = 0; g < count; g++) entries[g + 1] += entries[g];
+    entry_.resize(entries[count]);
+    parallel_for(count, 1, job_, [&](size_t g, size_t, int) {
+      const size_t buckets = windows_.buckets(first_ + g);
+      size_t* start = &start_[bucket_at_[g]];
+      std::vector<size_t> next(buckets);
+      size_t at = entries[g];
+      for (size_t b = 0; b < buckets; b++) {
+        const size_t size = start[b];
+        start[b] = next[b] = at;
+        at += size;
+      }
+      for (size_t i = 0; i < points(g); i++)
+        if (const int d = digit[digit_at[g] + i]) entry_[next[std::abs(d) - 1]++] = 2 * active_.index[i] + (d < 0);
+    });
+    start_.back() = entries[count];
+  }
+
+  // a bucket's share of a slice, where the bucket goes on in a neighbouring slice
+  struct Part {
+    size_t key;
+    Affine<F> point;
+  };
+
+  void add_buckets(std::vector<RunAdder<F>>& adders) {
+    bucket_.resize(start_.size() - 1);
+    std::vector<Part> parts = add_slices(
+        adders, entry_.size(), [&](size_t i) { return Term<F>(bases_ + entry_[i] / 2, entry_[i] & 1); },
+        [&](size_t i) { return std::upper_bound(start_.begin(), start_.end(), i) - start_.begin() - 1; },
+        [&](size_t key, size_t) { return start_[key + 1]; });
+    while (!parts.empty()) {
+      parts = add_slices(
+          adders, parts.size(), [&](size_t i) { return Term<F>(&parts[i].point); }, [&](size_t i) { return parts[i].key; },
+          [&](size_t key, size_t i) {
+            while (i < parts.size() && parts[i].key == key) i++;
+            return i;
+          });
+    }
+  }
+
+  // Cuts positions [0, n) of a sorted list into slices and adds up every bucket's terms in each. A bucket that lies in one
+  // slice is done; parts of the others are returned, sorted. term(i): at a position; key(i): its bucket; end(key, i): where
+  // the bucket of position i ends.
+  template <class TermAt, class KeyAt, class EndOf>
+  std::vector<Part> add_slices(std::vector<RunAdder<F>>& adders, size_t n, TermAt term, KeyAt key, EndOf end_of) {
+    const size_t grain = RunAdder<F>::max_terms, slices = (n + grain - 1) / grain;
+    std::vector<Part> part(2 * slices);
+    std::vector<char> used(2 * slices);
+    parallel_for(n, grain, job_, [&](size_t begin, size_t end, int worker) {
+      RunAdder<F>& adder = adders[worker];
+      adder.clear();
+      for (size_t i = begin, k = key(begin); i < end;) {
+        const size_t stop = std::min(end_of(k, i), end);
+        adder.runs.push_back({k, stop - i});
+        while (i < stop) adder.terms.push_back(term(i++));
+        if (i < end) k = key(i);
+      }
+      adder.reduce();
+      const bool open_left = begin > 0 && key(begin - 1) == adder.runs.front().key;
+      const bool open_right = end < n && key(end) == adder.runs.back().key;
+      for (size_t r = 0; r < adder.runs.size(); r++) {
+        const bool first = r == 0 && open_left, last = r + 1 == adder.runs.size() && open_right;
+        const size_t slot = 2 * (begin / grain) + last;
+        if (first || last) {
+          part[slot] = {adder.runs[r].key, adder.terms[r].value()};
+          used[slot] = true;
+        } else {
+          bucket_[adder.runs[r].key] = adder.terms[r].value();
+        }
+      }
+    });
+    std::vector<Part> open;
+    for (size_t i = 0; i < part.size(); i++)
+      if (used[i]) open.push_back(part[i]);
+    return open;
+  }
+
+  const Windows<Fr>& windows_;
+  const int first_, last_;
+  const Affine<F>* bases_;
+  const Limbs<Fr::N>* scalars_;
+  const Active& active_;
+  const Job& job_;
+  std::vector<size_t> bucket_at_, start_;
+  std::vector<std::uint32_t> entry_;
+  std::vector<Affine<F>> bucket_;
+};
+
+template <class F, class Fr>
+Xyzz<F> msm_part(const Affine<F>* bases, const Limbs<Fr::N>* scalars, size_t n, const Job& job) {
+  constexpr size_t few = 12;             // below this, doubling and adding is cheaper
+  constexpr size_t room = 64 << 20;      // bytes that one group of windows may take
+  constexpr int max_width = 16;
+  const Active active = find_active<F, Fr>(bases, scalars, n, job);
+  if (active.index.size() < few) {
+    std::vector<Affine<F>> p;
+    std::vector<Limbs<Fr::N>> k;
+    for (const auto i : active.index) p.push_back(bases[i]), k.push_back(scalars[i]);
+    return msm_small(p.data(), k.data(), p.size());
+  }
+  const Windows<Fr> windows(Windows<Fr>::best_count(active.wide, max_width));
+  const size_t window_bytes = 8 * active.index.size() + 24 * windows.buckets(0) + 3 * sizeof(Affine<F>) * windows.buckets(0);
+  const int group = static_cast<int>(std::clamp<size_t>(room / window_bytes, 1, windows.count));
+  std::vector<Xyzz<F>> sums(windows.count, Xyzz<F>::infinity());
+  const int used = active.wide ? windows.count : 1;
+  for (int w = 0; w < used; w += group) {
+    const int last = std::min(used, w + group);
+    WindowGroup<F, Fr>(windows, w, last, bases, scalars, active, job).sum(sums.data());
+  }
+  Xyzz<F> total = Xyzz<F>::infinity();
+  for (int w = windows.count - 1; w >= 0; w--) {
+    for (int i = 0; i < windows.width(w); i++) total = total.doubled();
+    total.add(sums[w]);
+  }
+  return total;
+}
+
 template <class G, class Fr>
 void msm(const word* bases, const word* scalars, size_t n, word* out, const Job& job) {
   using F = typename G::F;
+  constexpr size_t part = size_t(1) << 21;  // bounds the memory of the sorted lists, and their indices
   const auto* p = rows<Affine<F>>(bases);
   const auto* k = rows<Limbs<Fr::N>>(scalars);
-  auto* result = rows<Affine<F>>(out);
-  if (n < 32) {
-    *result = msm_small(p, k, n).to_affine();
-    return;
-  }
-  int c = 3;
-  while (c < 16 && (size_t(1) << (c + 3)) < n) c++;
-  const int windows = Fr::bits / c + 1;  // the last one takes the carry
-  const int half = 1 << (c - 1);
-  std::vector<int> digit(windows * n);  // in (-half, half]
-  parallel_for(n, element_grain, job, [&](size_t begin, size_t end, int) {
-    for (size_t i = begin; i < end; i++) {
-      int carry = 0;
-      for (int w = 0; w < windows; w++) {
-        const int d = static_cast<int>(bits(k[i], w * c, c)) + carry;
-        carry = d > half;
-        digit[w * n + i] = d - (carry << c);
-      }
-    }
-  });
-  std::vector<Xyzz<F>> sums(windows);
-  parallel_for(windows, 1, job, [&](size_t w, size_t, int) {
-    std::vector<Xyzz<F>> bucket(half + 1, Xyzz<F>::infinity());
-    for (size_t i = 0; i < n; i++) {
-      const int d = digit[w * n + i];
-      if (d > 0) bucket[d].add(p[i]);
-      if (d < 0) bucket[-d].add(-p[i]);
-    }
-    Xyzz<F> running = Xyzz<F>::infinity(), sum = Xyzz<F>::infinity();
-    for (size_t d = bucket.size() - 1; d > 0; d--) {
-      running.add(bucket[d]);
-      sum.add(running);
-    }
-    sums[w] = sum;
-  });
-  Xyzz<F> total = sums[windows - 1];
-  for (int w = windows - 2; w >= 0; w--) {
-    for (int i = 0; i < c; i++) total = total.doubled();
-    total.add(sums[w]);
-  }
-  *result = total.to_affine();
+  Xyzz<F> total = Xyzz<F>::infinity();
+  for (size_t i = 0; i < n; i += part) total.add(msm_part<F, Fr>(p + i, k + i, std::min(part, n - i), job));
+  *rows<Affine<F>>(out) = total.to_affine();
 }
 
 }  // namespace pinzk::cpu
