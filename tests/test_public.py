@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import doctest
 import subprocess
 import sys
 
@@ -23,6 +24,15 @@ def test_public_names_have_docstrings() -> None:
     for name in NAMES:
         if name not in ("BN254", "BLS12_381", "__version__"):
             assert len(getattr(pinzk, name).__doc__) > 20, name
+
+
+def test_docstring_examples() -> None:
+    modules = {
+        getattr(pinzk, name).__module__ for name in NAMES if hasattr(getattr(pinzk, name), "__module__")
+    }
+    results = [doctest.testmod(sys.modules[name]) for name in sorted(modules)]
+    assert sum(r.attempted for r in results) >= 10
+    assert sum(r.failed for r in results) == 0
 
 
 def test_import_touches_no_gpu_and_no_thread() -> None:

@@ -51,6 +51,15 @@ def msm(
         Shapes or types do not fit.
     FormatError
         A scalar is not below the order; the message has its index.
+
+    Examples
+    --------
+    >>> from pinzk import BLS12_381, msm
+    >>> g1, fr = BLS12_381.g1, BLS12_381.fr
+    >>> bases = g1.encode([g1.generator()] * 3)
+    >>> six = msm(g1, bases, fr.encode([1, 2, 3]))
+    >>> bool((six == msm(g1, bases[:1], fr.encode([6]))).all())
+    True
     """
     backend.select(device)
     if stream is not None:

@@ -8,6 +8,7 @@ generator of its field record. They agree on BN254 (5, 5) and differ on BLS12-38
 
 from __future__ import annotations
 
+import operator
 from functools import cached_property
 from typing import Any
 
@@ -51,6 +52,16 @@ class Domain:
     ------
     ValueError
         `log_n` is out of range, or `root` is not a name above.
+
+    Examples
+    --------
+    >>> from pinzk import BN254, Domain
+    >>> domain = Domain(BN254, 2, root="snarkjs")
+    >>> values = domain.ntt(BN254.fr.encode([5, 1, 0, 0]))
+    >>> BN254.fr.decode(values)[0]
+    6
+    >>> BN254.fr.decode(domain.intt(values))
+    [5, 1, 0, 0]
     """
 
     def __init__(
@@ -64,8 +75,7 @@ class Domain:
     ) -> None:
         if root not in _ROOT_BASE:
             raise ValueError(f"root must be 'snarkjs' or 'bellman', not {root!r}")
-        if isinstance(log_n, bool) or not isinstance(log_n, int):
-            raise TypeError(f"log_n must be an int, not {type(log_n).__name__}")
+        log_n = operator.index(log_n)
         fr = curve.fr
         if not 0 <= log_n <= fr.two_adicity:
             raise ValueError(
@@ -193,8 +203,9 @@ class Domain:
     def _checked_shift(self, shift: int | None) -> int:
         if shift is None:
             return self.default_shift
-        if not isinstance(shift, int) or not 0 < shift < self.curve.fr.modulus:
-            raise ValueError(f"shift must be an int in (0, modulus of {self.curve.fr.name})")
+        shift = operator.index(shift)
+        if not 0 < shift < self.curve.fr.modulus:
+            raise ValueError(f"shift must be in (0, modulus of {self.curve.fr.name})")
         return shift
 
     def _copy(self, v: Any) -> Words:
