@@ -5,11 +5,12 @@
 
 Two figures for each prover. *process*: one command from start to exit, with everything that a user waits for (start-up,
 reading and checking the key, the proof, pinzk's self-check, writing). *prove*: one proof in a process that has run before,
-its key in memory where the prover can keep one (snarkjs cannot). Provers take turns and the smallest of the runs counts.
+its key in memory where the prover can keep one (snarkjs cannot; zksnake's key is its own, and its load time is its set-up). Processes take turns; the smallest time counts.
 Memory is the peak of the whole process. Every proof is verified, by snarkjs where the prover writes snarkjs files.
 
-Circuits, witnesses and keys are made once and kept in build/bench (`benchmarks/circuits/make.py`); needs node and npm.
-Peers that Python cannot import are left out, and the table says so.
+Circuits, witnesses and keys are made once and kept in build/bench (`benchmarks/make_circuits.py`); needs node and npm.
+Peers that are not installed (pip install groth16py zksnake) are left out, and the table says so. Of rapidsnark, npm and PyPI
+have no binary for this machine: it is not measured.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "circuits"))
+sys.path.insert(0, str(HERE))  # which PYTHONSAFEPATH would keep away
 
-import make  # noqa: E402
+import make_circuits as make  # noqa: E402
 
 DEFAULT = [
     ("dense17", "bn254"),
@@ -53,6 +54,10 @@ class Figures:
     stages: dict[str, float] = field(default_factory=dict)
     peak_memory: int = 0
     not_measured: str = ""
+
+
+class Failed(Exception):
+    """A prover gave no valid proof."""
 
 
 def main() -> None:
@@ -94,26 +99,37 @@ def parse() -> argparse.Namespace:
 
 
 def measure(made: make.Made, peers: list[str], runs: int) -> list[Figures]:
-    """Provers take turns, so that a busy minute of the machine hits all of them."""
-    figures = {name: Figures(name) for name in ("pinzk", *peers)}
-    for name, f in figures.items():
-        f.not_measured = why_not(name, made.curve)
-    for _ in range(runs):
-        for name, f in figures.items():
-            if not f.not_measured and name in COMMANDS:
-                seconds, memory, _ = run(COMMANDS[name](made))
-                f.process.append(seconds)
-                f.peak_memory = max(f.peak_memory, memory)
-                verify(made)
-    for name, f in figures.items():
-        if not f.not_measured:
-            _, memory, output = run(warm(name, made, runs))
-            answer = json.loads(output.splitlines()[-1])
-            f.load, f.prove, f.stages = answer["load"], answer["prove"], answer.get("stages", {})
-            f.peak_memory = f.peak_memory or memory
-            if name in COMMANDS:
-                verify(made)
-    return list(figures.values())
+    """Processes take turns, so that a busy minute of the machine hits every prover."""
+    figures = [Figures(name, not_measured=why_not(name, made.curve)) for name in ("pinzk", *peers)]
+    for step in [one_process] * runs + [in_memory]:
+        for f in figures:
+            if not f.not_measured:
+                try:
+                    step(f, made, runs)
+                except Failed as failure:
+                    if f.prover == "pinzk":
+                        sys.exit(f"benchmark: {failure}")
+                    f.not_measured = str(failure)
+    return figures
+
+
+def one_process(f: Figures, made: make.Made, runs: int) -> None:
+    """One command from start to exit."""
+    if f.prover in COMMANDS:
+        seconds, memory, _ = run(COMMANDS[f.prover](made))
+        f.process.append(seconds)
+        f.peak_memory = max(f.peak_memory, memory)
+        verify(made)
+
+
+def in_memory(f: Figures, made: make.Made, runs: int) -> None:
+    """Several proofs in one process; the first one only warms up."""
+    _, memory, output = run(warm(f.prover, made, runs + 1))
+    answer = json.loads(output.splitlines()[-1])
+    f.load, f.prove, f.stages = answer["load"], answer["prove"][1:], answer.get("stages", {})
+    f.peak_memory = f.peak_memory or memory
+    if f.prover in COMMANDS:
+        verify(made)
 
 
 def why_not(prover: str, curve: str) -> str:
@@ -142,7 +158,6 @@ COMMANDS = {"pinzk": _pinzk, "snarkjs": _snarkjs}
 
 def warm(prover: str, made: make.Made, runs: int) -> list[object]:
     """The command that proves several times in one process and prints its seconds."""
-    again = runs + 1  # the first one warms up
     if prover == "snarkjs":
         return [
             "node",
@@ -153,7 +168,7 @@ def warm(prover: str, made: make.Made, runs: int) -> list[object]:
             again,
             *outputs(made),
         ]
-    return [sys.executable, HERE / "peers.py", prover, made.folder, made.curve, again, *outputs(made)]
+    return [sys.executable, HERE / "peers.py", prover, made.folder, made.curve, runs, *outputs(made)]
 
 
 def outputs(made: make.Made) -> tuple[Path, Path]:
@@ -170,7 +185,7 @@ def run(command: list[object]) -> tuple[float, int, str]:
     seconds = time.perf_counter() - start
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
-        sys.exit(f"benchmark: {command[0]} ended with {child.returncode}")
+        raise Failed(f"{Path(str(command[0])).name} ended with {child.returncode}")
     return seconds, usage.ru_maxrss * 1024, output
 
 
@@ -178,7 +193,7 @@ def verify(made: make.Made) -> None:
     """The proof that lies in the circuit's folder, by snarkjs; then it is deleted, so that none is verified twice."""
     proof, public = outputs(made)
     if "OK" not in make.snarkjs("groth16", "verify", made.vk, public, proof):
-        sys.exit("benchmark: a proof does not verify")
+        raise Failed("its proof does not verify")
     proof.unlink()
 
 

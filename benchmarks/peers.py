@@ -32,7 +32,7 @@ def pinzk(folder: Path, curve: str, runs: int, proof: Path, public: Path) -> dic
             result = prover.prove(witness)
             seconds.append(time.perf_counter() - start)
             stages.append(result.stats["seconds"])
-    proof.write_text(json.dumps(result.proof.to_json()))
+    proof.write_text(result.proof.to_json())
     public.write_text(json.dumps([str(v) for v in result.public]))
     return {"load": load, "prove": seconds, "stages": min(stages, key=lambda s: s["total"])}
 
@@ -59,6 +59,7 @@ def zksnake(folder: Path, curve: str, runs: int, proof: Path, public: Path) -> d
     """arkworks' arithmetic under a prover in Python, on the same circuit with a key of its own."""
     from zksnake.arithmetization import R1CS
     from zksnake.groth16 import Groth16
+    from zksnake.parser import R1CSReader
 
     from pinzk import Witness
 
@@ -70,7 +71,10 @@ def zksnake(folder: Path, curve: str, runs: int, proof: Path, public: Path) -> d
     prover.setup()
     load = time.perf_counter() - start
     witness = Witness.load(folder / "witness.wtns")
-    values = witness.curve.fr.decode_canonical(witness.canonical)
+    # it numbers the wires anew: the r1cs's order is that of its names
+    names = R1CSReader(str(folder / "circuit.r1cs"), None).read()["wires"]
+    of_name = dict(zip(map(str, names), witness.curve.fr.decode_canonical(witness.canonical), strict=True))
+    values = [1] + [of_name[name] for name in circuit.constraint_system.get_witness_vector()[1:]]
     one_and_public, private = values[: circuit.n_public], values[circuit.n_public :]
     return {
         "load": load,

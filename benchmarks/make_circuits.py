@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes what the benchmark proves: circuits compiled by circom, witnesses, keys. All of it is kept in build/bench.
 
-    python benchmarks/circuits/make.py dense17 bn254
+    python benchmarks/make_circuits.py dense17 bn254
 
 The keys come from `pinzk.setup`: whoever ran it could forge proofs, so they are good for nothing but benchmarks.
 """
@@ -22,7 +22,7 @@ from pinzk.groth16.constraints import R1cs
 from pinzk.groth16.setup import setup
 from pinzk.groth16.witness import Witness
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent / "circuits"
 ROOT = HERE.parent.parent
 STORE = ROOT / "build" / "bench"
 DATA = ROOT / "tests" / "data"  # the tests' smaller circuit is measured too
@@ -128,5 +128,5 @@ def say(line: str) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or sys.argv[1] not in INPUTS or sys.argv[2] not in PRIMES:
-        sys.exit(f"usage: make.py {'|'.join(INPUTS)} {'|'.join(PRIMES)}")
+        sys.exit(f"usage: make_circuits.py {'|'.join(INPUTS)} {'|'.join(PRIMES)}")
     print(os.fspath(make(sys.argv[1], sys.argv[2]).folder))
