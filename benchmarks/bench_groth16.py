@@ -5,8 +5,9 @@
 
 Two figures for each prover. *process*: one command from start to exit, with everything that a user waits for (start-up,
 reading and checking the key, the proof, pinzk's self-check, writing). *prove*: one proof in a process that has run before,
-its key in memory where the prover can keep one (snarkjs cannot; zksnake's key is its own, and its load time is its set-up). Processes take turns; the smallest time counts.
-Memory is the peak of the whole process. Every proof is verified, by snarkjs where the prover writes snarkjs files.
+its key in memory where the prover can keep one (snarkjs cannot; zksnake makes its own, which is its load time). Processes
+take turns; the smallest time counts. Memory is the peak of the whole process. Every proof is verified, by snarkjs where the
+prover writes snarkjs files.
 
 Circuits, witnesses and keys are made once and kept in build/bench (`benchmarks/make_circuits.py`); needs node and npm.
 Peers that are not installed (pip install groth16py zksnake) are left out, and the table says so. Of rapidsnark, npm and PyPI
@@ -165,7 +166,7 @@ def warm(prover: str, made: make.Made, runs: int) -> list[object]:
             make.node_modules(),
             made.key,
             made.witness,
-            again,
+            runs,
             *outputs(made),
         ]
     return [sys.executable, HERE / "peers.py", prover, made.folder, made.curve, runs, *outputs(made)]
