@@ -10,6 +10,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
+// clang-format off: rows of assembly
 // t = a * rdx, no sum yet
 #define PINZK_FIRST(o, t, u) "mulx " #o "(%[a]), %[lo], %[" #u "]\n\tadc %[lo], %[" #t "]\n\t"
 // t += a * rdx, one word
@@ -40,6 +41,7 @@
 #define PINZK_REDUCE_6                                                                                              \
   PINZK_REDUCE PINZK_FOLD(p1, t0, t1) PINZK_FOLD(p2, t1, t2) PINZK_FOLD(p3, t2, t3) PINZK_FOLD(p4, t3, t4)            \
   PINZK_FOLD(p5, t4, t5) PINZK_REDUCE_END(t5)
+// clang-format on
 
 #define PINZK_P(i) [p##i] "m"(F::modulus.word[i])
 
