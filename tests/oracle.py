@@ -7,7 +7,7 @@ pair, a point a pair of coordinates, infinity `None`. Curves are short Weierstra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pinzk.curves import Curve, Group
@@ -147,7 +147,7 @@ class Weierstrass:
             total = self.add(total, self.mul(k, p))
         return total
 
-    def points_near(self, x0: int) -> Iterable:
+    def points_near(self, x0: int) -> Iterator:
         """Points of the whole curve with x = x0, x0 + 1, ... (pairs: (x0, 1), ...), one of each two signs."""
         while True:
             x = (x0, 1) if isinstance(self.field, QuadraticField) else x0

@@ -195,6 +195,6 @@ def test_py_arkworks_agrees_on_the_subgroup(group):
 def test_an_unknown_check_or_shape_is_refused():
     rows = np.zeros((2, 8), dtype=np.uint64)
     with pytest.raises(ValueError, match="check must be"):
-        cpu.first_bad_point(BN254.g1, rows, "full")
+        cpu.first_bad_point(BN254.g1, rows, "full")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="shape"):
         cpu.first_bad_point(BN254.g2, rows)
