@@ -24,7 +24,7 @@ every_root = pytest.mark.parametrize(
 
 
 def twiddles(field, root: int, n: int) -> np.ndarray:
-    return cpu.powers(field, root, n // 2)
+    return cpu.twiddles(field, root, n)
 
 
 def dif(field, data, root: int, **kw) -> np.ndarray:

@@ -331,8 +331,19 @@ cdef int _log2(Py_ssize_t n, Py_ssize_t twiddles) except -1:
     return log_n
 
 
+def twiddles(field, root, Py_ssize_t n, *, threads=None):
+    """The table that transforms of n = 2**k want: root**i for i < n/2 in bit-reversed order, `root` a canonical int."""
+    out = powers(field, root, n // 2, threads=threads)
+    if n > 1:
+        bit_reverse(field, out, threads=threads)
+    return out
+
+
 def dif(field, uint64_t[:, ::1] data, const uint64_t[:, ::1] twiddles, *, threads=None):
-    """In place, natural order in, bit-reversed out: X_k = sum x_j w^(jk); twiddles are w^i, i < n/2."""
+    """In place, natural order in, bit-reversed out: X_k = sum x_j w^(jk).
+
+    `twiddles`: as the function of that name makes them for the primitive n-th root w.
+    """
     cdef const CurveOps* ops = _ops(field.curve_name)
     cdef Job job = _job(threads)
     _scalar(field)

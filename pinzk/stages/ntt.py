@@ -168,12 +168,12 @@ class Domain:
 
     @cached_property
     def _twiddles(self) -> Words:
-        return cpu.powers(self.curve.fr, self.omega, self.size // 2, threads=self.threads)
+        return cpu.twiddles(self.curve.fr, self.omega, self.size, threads=self.threads)
 
     @cached_property
     def _inverse_twiddles(self) -> Words:
         inverse = pow(self.omega, -1, self.curve.fr.modulus)
-        return cpu.powers(self.curve.fr, inverse, self.size // 2, threads=self.threads)
+        return cpu.twiddles(self.curve.fr, inverse, self.size, threads=self.threads)
 
     @cached_property
     def _coset_factors(self) -> Words:

@@ -42,7 +42,8 @@ struct CurveOps {
   // out = 1 / in, zero for zero; Fr; out may be in
   virtual void invert(const word* in, word* out, size_t n, const Job&) const = 0;
 
-  // ---- transforms over Fr (cpu_loops/ntt.hpp); twiddles[i] = w^i, i < n/2, w a primitive n-th root ----
+  // ---- transforms over Fr (cpu_loops/ntt.hpp); twiddles: w^i for i < n/2 in bit-reversed order,
+  //      w a primitive n-th root ----
   // natural order in, bit-reversed out, in place: X_k = sum x_j w^(jk)
   virtual void dif(word* data, int log_n, const word* twiddles, const Job&) const = 0;
   // bit-reversed order in, natural out, in place, the same sum

@@ -38,10 +38,10 @@ struct CurveOpsOf final : CurveOps {
   void invert(const word* in, word* out, size_t n, const Job& job) const override { cpu::invert<Fr>(in, out, n, job); }
 
   void dif(word* data, int log_n, const word* twiddles, const Job& job) const override {
-    cpu::dif<Fr>(data, log_n, twiddles, job);
+    cpu::transform<Order::dif, Fr>(data, log_n, twiddles, job);
   }
   void dit(word* data, int log_n, const word* twiddles, const Job& job) const override {
-    cpu::dit<Fr>(data, log_n, twiddles, job);
+    cpu::transform<Order::dit, Fr>(data, log_n, twiddles, job);
   }
   void bit_reverse(word* data, int log_n, const Job& job) const override { cpu::bit_reverse<Fr>(data, log_n, job); }
 
