@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pinzk.curves import Curve, Point
+import oracle
+
+from pinzk.curves import Curve
 from pinzk.errors import FormatError, KeyMismatchError, PinzkError, WitnessError
 
 
@@ -162,7 +164,7 @@ class Maker:
             header(f"{name}_unreduced", f"{name}: a coordinate is not reduced", at, (1 << 8 * n8q) - 1, n8q)
             header(f"{name}_off_curve", f"{name}: the point is not on the curve", at, 1, n8q)
             at += size
-        wrong = encode(self.curve, outside_subgroup(self.curve))
+        wrong = outside_subgroup(self.curve)
         says = "delta_2: the point is on the curve but not in the subgroup"
         header("delta_2_off_subgroup", says, at, int.from_bytes(wrong, "little"), g2)
         self.variants[-1].check = "none"  # the verification key's points are checked in full all the same
@@ -211,7 +213,7 @@ class Maker:
                 for value in (self.curve.fp.modulus, (1 << 8 * n8q) - 1):
                     point("unreduced", "a coordinate is not reduced mod q", value, "none")
                 point("off_curve", "the point is not on the curve", 12345, "curve")
-        wrong = encode(self.curve, outside_subgroup(self.curve))
+        wrong = outside_subgroup(self.curve)
         k = self.n_public + 1
         says = f"point {k}: the point is on the curve but not in the subgroup"
         change = lambda f: put(f[7], k * g2, int.from_bytes(wrong, "little"), g2)  # noqa: E731
@@ -276,47 +278,9 @@ class Maker:
         valid("valid_no_section_10", lambda f: f.sections.__setitem__(slice(None), f.sections[:9]))
 
 
-def outside_subgroup(curve: Curve) -> Point:
-    """A point of the twist whose order is not r."""
-    for x in range(1, 100):
-        y = _sqrt(curve, _right_side(curve, (x, 1)))
-        if y is not None:  # the subgroup is a 2^-254 (2^-381) part of the twist
-            return ((x, 1), y)
-    raise AssertionError("no point found")
-
-
-def encode(curve: Curve, point: Point) -> bytes:
-    """A G2 point as a key stores it."""
+def outside_subgroup(curve: Curve) -> bytes:
+    """A point of the twist whose order is not r, as a key stores it."""
+    twist = oracle.weierstrass(curve.g2)
+    point = next(iter(twist.points_near(1)))
+    assert twist.mul(curve.fr.modulus, point) is not None
     return curve.g2.encode([point]).tobytes()
-
-
-def _right_side(curve: Curve, x: tuple[int, int]) -> tuple[int, int]:
-    # x^3 + b of the twist, b from the generator: b = y^2 - x^3
-    q = curve.fp.modulus
-    gx, gy = curve.g2.generator()
-    cube = lambda a: _mul(q, _mul(q, a, a), a)  # noqa: E731
-    parts = zip(cube(x), _mul(q, gy, gy), cube(gx), strict=True)
-    c0, c1 = ((s + t - u) % q for s, t, u in parts)
-    return c0, c1
-
-
-def _mul(q: int, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-    return (a[0] * b[0] - a[1] * b[1]) % q, (a[0] * b[1] + a[1] * b[0]) % q
-
-
-def _sqrt(curve: Curve, a: tuple[int, int]) -> tuple[int, int] | None:
-    # a = (u + v i)^2 has u^2 = (a0 + |a|) / 2, q = 3 mod 4
-    q = curve.fp.modulus
-    for norm in _roots(q, a[0] * a[0] + a[1] * a[1]):
-        for u in _roots(q, (a[0] + norm) * pow(2, -1, q)):
-            if u:
-                v = a[1] * pow(2 * u, -1, q) % q
-                if _mul(q, (u, v), (u, v)) == a:
-                    return u, v
-    return None
-
-
-def _roots(q: int, a: int) -> Iterator[int]:
-    root = pow(a, (q + 1) // 4, q)
-    if root * root % q == a % q:
-        yield from (root, -root % q)

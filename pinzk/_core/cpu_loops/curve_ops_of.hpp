@@ -46,8 +46,8 @@ struct CurveOpsOf final : CurveOps {
   void bit_reverse(word* data, int log_n, const Job& job) const override { cpu::bit_reverse<Fr>(data, log_n, job); }
 
   BadPoint first_bad_point(Group g, const word* points, size_t n, Check check, const Job& job) const override {
-    return g == Group::G1 ? cpu::first_bad_point<G1, Fr>(points, n, check, job)
-                          : cpu::first_bad_point<G2, Fr>(points, n, check, job);
+    return g == Group::G1 ? cpu::first_bad_point<Curve, false>(points, n, check, job)
+                          : cpu::first_bad_point<Curve, true>(points, n, check, job);
   }
   void msm(Group g, const word* bases, const word* scalars, size_t n, word* out, const Job& job) const override {
     g == Group::G1 ? cpu::msm<G1, Fr>(bases, scalars, n, out, job) : cpu::msm<G2, Fr>(bases, scalars, n, out, job);

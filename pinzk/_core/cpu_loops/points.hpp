@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops over points: checks at load, batch conversion to affine, multiples of one base.
 #pragma once
-#include "curve.cuh"
 #include "elements.hpp"
+#include "subgroup.hpp"
 
 namespace pinzk::cpu {
 
@@ -17,21 +17,21 @@ bool coordinate_reduced(const Fp2<F>& x) {
   return coordinate_reduced(x.c0) && coordinate_reduced(x.c1);
 }
 
-template <class G, class Fr>
-Fault point_fault(const Affine<typename G::F>& p, Check check) {
-  using F = typename G::F;
+template <class Curve, bool second>
+Fault point_fault(const typename Subgroup<Curve, second>::Point& p, Check check) {
   if (!coordinate_reduced(p.x) || !coordinate_reduced(p.y)) return Fault::coordinate;
-  if (check >= Check::curve && !p.on_curve(G::b())) return Fault::curve;
-  if (check >= Check::subgroup && !Xyzz<F>::from(p).times_vartime(Fr::modulus).is_infinity()) return Fault::subgroup;
+  if (check >= Check::curve && !p.on_curve(Subgroup<Curve, second>::G::b())) return Fault::curve;
+  if (check >= Check::subgroup && !Subgroup<Curve, second>::contains(p)) return Fault::subgroup;
   return Fault::none;
 }
 
-template <class G, class Fr>
+template <class Curve, bool second>
 BadPoint first_bad_point(const word* points, size_t n, Check check, const Job& job) {
-  const auto* p = rows<Affine<typename G::F>>(points);
+  const auto* p = rows<typename Subgroup<Curve, second>::Point>(points);
   const size_t grain = check == Check::subgroup ? 16 : point_grain;
-  const size_t i = first_index(n, grain, job, [=](size_t k) { return point_fault<G, Fr>(p[k], check) != Fault::none; });
-  return {i, i < n ? point_fault<G, Fr>(p[i], check) : Fault::none};
+  const size_t i =
+      first_index(n, grain, job, [=](size_t k) { return point_fault<Curve, second>(p[k], check) != Fault::none; });
+  return {i, i < n ? point_fault<Curve, second>(p[i], check) : Fault::none};
 }
 
 // one inversion for a whole chunk
