@@ -89,6 +89,13 @@ def test_edge_multiples_of_the_generator_pass(group, check):
     assert cpu.first_bad_point(group, group.encode(points), check) is None
 
 
+def test_the_endomorphism_of_g1_of_bls12_381_kills_nothing_else():
+    """phi^2 + phi + 1 = 0, so z^2 + phi has degree z^4 - z^2 + 1 = r, and r points in its kernel (G2: test_pairing.py)."""
+    z, r = -0xD201000000010000, BLS12_381.fr.modulus
+    assert z**4 - z**2 + 1 == r
+    assert curve_order(BLS12_381.g1) % r**2 != 0
+
+
 @with_cofactor
 def test_points_outside_the_subgroup_are_found(group):
     """Random ones and ones of small order: each is on the curve, and each alone fails the subgroup."""

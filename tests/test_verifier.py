@@ -10,6 +10,7 @@ import itertools
 import json
 import logging
 import pickle
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -374,6 +375,20 @@ def test_hostile_documents_fail_fast_with_a_typed_error(text):
             verify(*arguments)
         assert time.perf_counter() - begin < 2
         assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("text", [text for name, text in HOSTILE.items() if name.startswith("deep")])
+def test_deep_documents_where_the_recursion_limit_was_raised(text):
+    # brackets in strings, escaped quotes and all, hide nothing
+    disguised = b'["\\"]]]]", "' + b"]" * len(text) + b'", ' + text
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(10**7)
+    try:
+        for document in (text, disguised):
+            with pytest.raises(FormatError, match="nested too deeply"):
+                VerifyingKey.load(document)
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def test_one_key_serves_many_threads():

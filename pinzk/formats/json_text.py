@@ -9,10 +9,16 @@ import re
 from operator import index
 from typing import Any
 
+import numpy as np
+
 from ..errors import FormatError
 from .source import Source
 
 _MAX_DIGITS = 200  # of a number; a coordinate of BLS12-381 has 115
+_MAX_DEPTH = 50  # of lists in lists; a verification key has 4
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STEP = np.zeros(256, dtype=np.int8)
+_STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
 _DECIMAL = re.compile("0|[1-9][0-9]*")
 
 
@@ -74,6 +80,8 @@ def parse_json(data: bytes, name: str) -> Any:
     def constant(text: str) -> Any:
         raise FormatError(f"{text} is not JSON", path=name)
 
+    if _is_deep(data):
+        raise FormatError("nested too deeply", path=name)
     try:
         text = data.decode("utf-8-sig")
         return json.loads(text, object_pairs_hook=unique, parse_int=integer, parse_constant=constant)
@@ -83,8 +91,17 @@ def parse_json(data: bytes, name: str) -> Any:
         raise FormatError(
             f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}", path=name
         ) from None
-    except RecursionError:
-        raise FormatError("nested too deeply", path=name) from None
+
+
+def _is_deep(data: bytes) -> bool:
+    # json recurses on the C stack, and does not stop where the recursion limit was raised, as py_ecc does on import
+    depth, brackets = 0, _STEP[np.frombuffer(_STRING.sub(b"", data), dtype=np.uint8)]
+    for start in range(0, len(brackets), 1 << 20):
+        depths = depth + np.cumsum(brackets[start : start + (1 << 20)], dtype=np.int64)
+        if depths.max() > _MAX_DEPTH:
+            return True
+        depth = int(depths[-1])
+    return False
 
 
 def decimal(value: Any, modulus: int, bound: str) -> int:

@@ -3,9 +3,11 @@
 //
 // Each endomorphism is fixed by its eigenvalue on the subgroup, so its constants are read off the image of the generator. A
 // point passes just when a combination of endomorphisms kills it that kills the subgroup; beyond the subgroup it kills
-// nothing, because its degree shares only r with the order of the curve (tests/test_subgroup.py and test_pairing.py). M. Scott,
+// nothing, because its degree shares only r with the order of the curve (tests/test_points.py, test_pairing.py). M. Scott,
 // eprint 2021/1130; Y. El Housni, A. Guillevic and T. Piellard, eprint 2022/352.
 #pragma once
+#include <type_traits>
+
 #include "bls12_381.cuh"
 #include "bn254.cuh"
 
