@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     except KeyboardInterrupt:
-        return _fail("stopped by Ctrl-C; nothing was written", 130)
+        return _fail("stopped by Ctrl-C", 130)
     except BrokenPipeError:
         _silence_stdout()
         return CUT_OFF

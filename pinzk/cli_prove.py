@@ -102,8 +102,8 @@ def _stats(stats: dict[str, Any], steps: dict[str, float], total: float) -> dict
     return {
         "pinzk": __version__,
         **stats,
-        "seconds": {**steps, "total": total},
-        "stages": stats["seconds"],
+        "seconds": {**steps, "total": round(total, 6)},
+        "stages": {stage: round(seconds, 6) for stage, seconds in stats["seconds"].items()},
         "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
 
