@@ -153,7 +153,12 @@ def _help() -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors are one line, as everywhere."""
+    """Errors are one line, as everywhere; help that nobody reads ends like any other output that nobody reads."""
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        raise SystemExit(status)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}: see {self.prog} --help")
@@ -184,7 +189,8 @@ def _terminate(number: int, frame: Any) -> NoReturn:
 
 def _silence_stdout() -> None:
     """Let the interpreter flush its buffers at exit into nothing, instead of complaining."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":
