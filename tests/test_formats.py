@@ -60,7 +60,7 @@ def assert_same(a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize("case", ZKEY_CASES, ids=str)
 def test_zkey_comes_back_as_it_was(case: Case) -> None:
-    record = read_zkey(case.zkey)
+    record = read_zkey(case.zkey, check="full")
     assert record.curve.name == case.curve_name
     written = File.unpack(packed(write_zkey, record))
     original = File.unpack(case.zkey.read_bytes())
