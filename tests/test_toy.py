@@ -293,7 +293,7 @@ def test_all_transforms_of_the_toy_field(log_n):
             inputs = np.concatenate([units, np.random.default_rng(log_n).integers(0, r, (40, n))])
         matrix = np.array([[pow(root, j * k, r) for k in range(n)] for j in range(n)])
         order = np.array(oracle.bit_reversed(range(n)))
-        twiddles = cpu.powers(f, root, n // 2)
+        twiddles = cpu.twiddles(f, root, n)
         for values, expected in zip(inputs, inputs @ matrix % r, strict=True):
             data = encoded[values]
             cpu.dif(f, data, twiddles, threads=1)

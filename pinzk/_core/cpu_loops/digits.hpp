@@ -30,14 +30,15 @@ struct Windows {
   int width(int w) const { return start(w + 1) - start(w); }
   size_t buckets(int w) const { return size_t(1) << (width(w) - 1); }
 
-  // the cheapest number of windows for n wide scalars, in products: an addition to a bucket costs `add` (sorting included),
-  // the sum over the buckets two additions a bucket
-  static int best_count(size_t n, int max_width) {
+  // The cheapest number of windows for n wide scalars, when a point costs `per_point` products in a window and a bucket
+  // `per_bucket`.
+  static int best_count(size_t n, double per_point, double per_bucket, int max_width) {
     int best = 1;
     double least = 0;
     for (int w = (total_bits + max_width - 1) / max_width; w * min_width <= total_bits; w++) {
+      const Windows windows(w);
       double cost = 0;
-      for (int i = 0; i < w; i++) cost += 7.0 * n + 12.0 * Windows(w).buckets(i);
+      for (int i = 0; i < w; i++) cost += per_point * n + per_bucket * windows.buckets(i);
       if (least == 0 || cost < least) best = w, least = cost;
     }
     return best;
@@ -61,6 +62,21 @@ struct Magnitude {
     u64 high = value.word[0] >> Windows<Fr>::narrow_bits;
     for (int i = 1; i < Fr::N; i++) high |= value.word[i];
     return high == 0;
+  }
+};
+
+// A scalar's magnitude with the offset added: its digits can be read.
+template <class Fr>
+struct OffsetScalar : Magnitude<Fr> {
+  // k < r canonical
+  OffsetScalar(const Limbs<Fr::N>& k, const Windows<Fr>& windows) : Magnitude<Fr>(k) {
+    u64 carry = 0;
+    for (int j = 0; j < Fr::N; j++) this->value.word[j] = add_carry(this->value.word[j], windows.offset.word[j], carry);
+  }
+  int digit(const Windows<Fr>& windows, int w) const {
+    const int width = windows.width(w);
+    const int d = static_cast<int>(bits(this->value, windows.start(w), width)) - (1 << (width - 1));
+    return this->negative ? -d : d;
   }
 };
 

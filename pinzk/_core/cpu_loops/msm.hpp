@@ -6,8 +6,7 @@
 // the same share. The sum of d * bucket[d] is a tree of the same additions.
 #pragma once
 #include "digits.hpp"
-#include "pair_adder.hpp"
-#include "points.hpp"
+#include "run_adder.hpp"
 
 namespace pinzk::cpu {
 
@@ -24,95 +23,6 @@ Xyzz<F> msm_small(const Affine<F>* bases, const Limbs<M>* scalars, size_t n) {
   }
   return sum;
 }
-
-// The sums of runs: `count` terms in a row that belong to bucket `key`.
-template <class F>
-struct Run {
-  size_t key;
-  size_t count;
-};
-
-// One thread's room for adding up terms.
-template <class F>
-class RunAdder {
- public:
-  // about what a quarter of a second-level cache holds
-  static constexpr size_t max_terms = (size_t(1) << 17) / sizeof(Affine<F>);
-
-  std::vector<Term<F>> terms;
-  std::vector<Run<F>> runs;
-
-  void clear() { terms.clear(), runs.clear(); }
-
-  // leaves one term per run, pointing into this object or to where the run's only term pointed
-  void reduce() {
-    points_.resize(terms.size());
-    Affine<F>* free = points_.data();
-    for (bool more = true; more;) {
-      more = false;
-      pairs_.clear();
-      Affine<F>* sums = free;
-      size_t from = 0, to = 0;
-      for (Run<F>& run : runs) {
-        const size_t half = run.count / 2;
-        pairs_.insert(pairs_.end(), terms.begin() + from, terms.begin() + from + 2 * half);
-        if (run.count % 2) pairs_last_ = terms[from + run.count - 1];
-        for (size_t i = 0; i < half; i++) terms[to++] = free++;
-        if (run.count % 2) terms[to++] = pairs_last_;
-        from += run.count;
-        run.count -= half;
-        more |= run.count > 1;
-      }
-      adder_.add(pairs_.data(), pairs_.size() / 2, sums);
-    }
-  }
-
-  // sum of (i + 1) buckets[i], i < n = 2^k, none for an empty one: trees over the halves of the index's bits
-  Xyzz<F> weighted_sum(std::vector<Term<F>>& buckets) {
-    // all: sums over neighbours, so that after b rounds all[j] covers the 2^b buckets from j 2^b; bit b of the index is the
-    // parity of j. odd[b] holds what remains to be added up of the odd ones.
-    std::vector<std::vector<Term<F>>> odd;
-    points_.resize(2 * buckets.size());
-    Affine<F>* free = points_.data();
-    std::vector<Term<F>>& all = buckets;
-    while (all.size() > 1) {
-      odd.emplace_back(all.size() / 2);
-      for (size_t j = 0; j < all.size() / 2; j++) odd.back()[j] = all[2 * j + 1];
-      pairs_.clear();
-      Affine<F>* sums = free;
-      auto halve = [&](std::vector<Term<F>>& v) {
-        if (v.size() == 1) return;
-        for (size_t j = 0; j < v.size() / 2; j++) {
-          const Term<F> a = v[2 * j], b = v[2 * j + 1];
-          if (a && b) {
-            pairs_.push_back(a);
-            pairs_.push_back(b);
-            v[j] = free++;
-          } else {
-            v[j] = a ? a : b;
-          }
-        }
-        v.resize(v.size() / 2);
-      };
-      halve(all);
-      for (auto& v : odd) halve(v);
-      adder_.add(pairs_.data(), pairs_.size() / 2, sums);
-    }
-    Xyzz<F> sum = Xyzz<F>::infinity();
-    for (size_t b = odd.size(); b-- > 0;) {
-      sum = sum.doubled();
-      sum.add(odd[b][0].value());
-    }
-    sum.add(all[0].value());
-    return sum;
-  }
-
- private:
-  PairAdder<F> adder_;
-  std::vector<Term<F>> pairs_;
-  Term<F> pairs_last_;
-  std::vector<Affine<F>> points_;
-};
 
 // The windows [first, last) of one product: digits sorted by bucket, bucket sums, window sums.
 template <class F, class Fr>
@@ -150,14 +60,9 @@ class WindowGroup {
     std::vector<std::int32_t> digit(digit_at[count]);
     parallel_for(points(0), element_grain / 4, job_, [&](size_t begin, size_t end, int) {
       for (size_t i = begin; i < end; i++) {
-        Magnitude<Fr> k(scalars_[active_.index[i]]);
-        u64 carry = 0;
-        for (int j = 0; j < Fr::N; j++) k.value.word[j] = add_carry(k.value.word[j], windows_.offset.word[j], carry);
-        for (int g = 0; g < (i < active_.wide ? count : 1); g++) {
-          const int w = first_ + g, half = 1 << (windows_.width(w) - 1);
-          const int d = static_cast<int>(bits(k.value, windows_.start(w), windows_.width(w))) - half;
-          digit[digit_at[g] + i] = k.negative ? -d : d;
-        }
+        const OffsetScalar<Fr> k(scalars_[active_.index[i]], windows_);
+        const int used = i < active_.wide ? count : 1;
+        for (int g = 0; g < used; g++) digit[digit_at[g] + i] = k.digit(windows_, first_ + g);
       }
     });
     bucket_at_.assign(count + 1, 0);
@@ -270,7 +175,7 @@ Xyzz<F> msm_part(const Affine<F>* bases, const Limbs<Fr::N>* scalars, size_t n, 
     for (const auto i : active.index) p.push_back(bases[i]), k.push_back(scalars[i]);
     return msm_small(p.data(), k.data(), p.size());
   }
-  const Windows<Fr> windows(Windows<Fr>::best_count(active.wide, max_width));
+  const Windows<Fr> windows(Windows<Fr>::best_count(active.wide, 7, 12, max_width));
   const size_t window_bytes = 8 * active.index.size() + 24 * windows.buckets(0) + 3 * sizeof(Affine<F>) * windows.buckets(0);
   const int group = static_cast<int>(std::clamp<size_t>(room / window_bytes, 1, windows.count));
   std::vector<Xyzz<F>> sums(windows.count, Xyzz<F>::infinity());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops over points: checks at load, batch conversion to affine, multiples of one base.
 #pragma once
-#include "elements.hpp"
+#include "digits.hpp"
+#include "run_adder.hpp"
 #include "subgroup.hpp"
 
 namespace pinzk::cpu {
@@ -46,32 +47,54 @@ void batch_to_affine(const Xyzz<F>* in, Affine<F>* out, size_t n, std::vector<F>
   }
 }
 
-// out[i] = scalars[i] * base, by a table of every digit's multiple in each window
+// out[i] = scalars[i] * base: a table of every digit's multiple in each window, then one sum per scalar
 template <class G, class Fr>
 void fixed_base(const word* base, const word* scalars, size_t n, word* out, const Job& job) {
   using F = typename G::F;
-  constexpr int c = 8, windows = (Fr::bits + c - 1) / c, digits = (1 << c) - 1;
-  std::vector<Affine<F>> table(size_t(windows) * digits);
+  constexpr int max_width = 14;
+  const Windows<Fr> windows(Windows<Fr>::best_count(n, 6, 6, max_width));
+  std::vector<size_t> table_at(windows.count + 1);
+  for (int w = 0; w < windows.count; w++) table_at[w + 1] = table_at[w] + windows.buckets(w);
+  std::vector<Affine<F>> table(table_at[windows.count]);  // table_at[w] + d - 1: d 2^start(w) base
   {
-    std::vector<Xyzz<F>> multiples(table.size());
+    std::vector<Xyzz<F>> powers(windows.count);
     Xyzz<F> b = Xyzz<F>::from(*rows<Affine<F>>(base));
-    for (int w = 0; w < windows; w++) {
-      Xyzz<F> m = b;
-      for (int d = 0; d < digits; d++, m.add(b)) multiples[size_t(w) * digits + d] = m;
-      b = m;
+    for (int w = 0; w < windows.count; w++) {
+      powers[w] = b;
+      for (int i = 0; i < windows.width(w); i++) b = b.doubled();
     }
+    std::vector<Affine<F>> firsts(windows.count);
     std::vector<F> zzz, scratch;
-    batch_to_affine(multiples.data(), table.data(), table.size(), zzz, scratch);
+    batch_to_affine(powers.data(), firsts.data(), firsts.size(), zzz, scratch);
+    parallel_for(windows.count, 1, job, [&](size_t w, size_t, int) {
+      Affine<F>* m = &table[table_at[w]];
+      m[0] = firsts[w];
+      PairAdder<F> adder;
+      std::vector<Term<F>> pairs;
+      for (size_t k = 1; k < windows.buckets(w); k *= 2) {  // k + 1 .. 2k from 1 .. k
+        pairs.clear();
+        for (size_t i = 0; i < k; i++) pairs.insert(pairs.end(), {m + i, m + k - 1});
+        adder.add(pairs.data(), k, m + k);
+      }
+    });
   }
   const auto* k = rows<Limbs<Fr::N>>(scalars);
   auto* result = rows<Affine<F>>(out);
-  parallel_for(n, point_grain / 4, job, [&](size_t begin, size_t end, int) {
-    std::vector<Xyzz<F>> sums(end - begin, Xyzz<F>::infinity());
-    for (size_t i = begin; i < end; i++)
-      for (int w = 0; w < windows; w++)
-        if (const u64 d = bits(k[i], w * c, c)) sums[i - begin].add(table[size_t(w) * digits + d - 1]);
-    std::vector<F> zzz, scratch;
-    batch_to_affine(sums.data(), result + begin, sums.size(), zzz, scratch);
+  std::vector<RunAdder<F>> adders(job.threads);
+  const size_t grain = std::max<size_t>(1, RunAdder<F>::max_terms / windows.count);
+  parallel_for(n, grain, job, [&](size_t begin, size_t end, int worker) {
+    RunAdder<F>& adder = adders[worker];
+    adder.clear();
+    for (size_t i = begin; i < end; i++) {
+      const OffsetScalar<Fr> scalar(k[i], windows);
+      const size_t before = adder.terms.size();
+      for (int w = 0; w < windows.count; w++)
+        if (const int d = scalar.digit(windows, w)) adder.terms.push_back({&table[table_at[w] + std::abs(d) - 1], d < 0});
+      adder.runs.push_back({i, adder.terms.size() - before});
+    }
+    adder.reduce();
+    const Term<F>* term = adder.terms.data();
+    for (const Run& run : adder.runs) result[run.key] = run.count ? (term++)->value() : Affine<F>::infinity();
   });
 }
 
