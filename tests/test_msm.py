@@ -107,7 +107,7 @@ def test_wide_windows(group, n):
 
 
 @every_group
-@pytest.mark.parametrize("n", [2, 40, 1000])
+@pytest.mark.parametrize("n", [2, 40, 1000, 9001])
 def test_all_scalars_equal(group, n):
     r = group.scalar.modulus
     logs, rows = known_multiples(group, LARGEST)
@@ -141,7 +141,7 @@ def test_infinity_first_middle_last_everywhere(group, n):
 
 
 @every_group
-@pytest.mark.parametrize("n", [2, 31, 64, 129, 2000])
+@pytest.mark.parametrize("n", [2, 31, 64, 129, 2000, 7001])
 def test_all_bases_equal(group, n):
     """Every bucket is filled with copies of one point: doublings wherever two meet."""
     r = group.scalar.modulus
@@ -152,7 +152,7 @@ def test_all_bases_equal(group, n):
 
 
 @every_group
-@pytest.mark.parametrize("n", [2, 4, 32, 34, 256, 1002])
+@pytest.mark.parametrize("n", [2, 4, 32, 34, 256, 1002, 7000])
 def test_opposite_points_cancel_in_one_bucket(group, n):
     r = group.scalar.modulus
     curve = oracle.weierstrass(group)

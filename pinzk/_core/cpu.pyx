@@ -137,21 +137,36 @@ def _available_cores():
     return max(1, cores if quota is None else min(cores, math.ceil(quota)))
 
 
-def _cgroup_quota():
-    # cgroup v2, then v1; None where there is no limit
+def _cgroup_quota(proc="/proc/self/cgroup", root="/sys/fs/cgroup"):
+    # the smallest quota, in cores, of this process's control group and of those above it (cgroup v2 and v1); None where
+    # there is no limit. In a container the paths in `proc` may be those of the host: the mount's own folder is always read.
+    lines = ["0::/", "1:cpu:/", *(_text(proc) or "").splitlines()]
+    quotas = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        folder = f"{root}/cpu" if controllers else root
+        for name in ["", *path.split("/")]:
+            folder = f"{folder}/{name}" if name else folder
+            if controllers:
+                words = [_text(f"{folder}/cpu.cfs_quota_us"), _text(f"{folder}/cpu.cfs_period_us")]
+            else:
+                words = (_text(f"{folder}/cpu.max") or "").split()
+            try:
+                quota, period = map(int, words)
+            except (TypeError, ValueError):  # not there, or "max"
+                continue
+            if quota > 0 and period > 0:
+                quotas.append(quota / period)
+    return min(quotas, default=None)
+
+
+def _text(path):
     try:
-        with open("/sys/fs/cgroup/cpu.max") as f:
-            quota, period = f.read().split()
-        return None if quota == "max" else int(quota) / int(period)
-    except (OSError, ValueError):
-        pass
-    try:
-        with open("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") as f:
-            quota = int(f.read())
-        with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us") as f:
-            period = int(f.read())
-        return None if quota <= 0 else quota / period
-    except (OSError, ValueError):
+        with open(path) as f:
+            return f.read()
+    except (OSError, UnicodeDecodeError):
         return None
 
 
