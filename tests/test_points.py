@@ -16,14 +16,14 @@ from pinzk.curves import BLS12_381, BN254
 
 every_group = pytest.mark.parametrize("group", GROUPS, ids=by_name)
 
-# prime factors of the cofactors that are small enough to find a point of that order
-SMALL_FACTORS = {
-    "bls12_381.g1": [3, 11, 10177],
-    "bls12_381.g2": [13, 23, 2713, 11953],
-    "bn254.g2": [10069, 5864401],
+# prime factors of the cofactors
+FACTORS = {
+    "bls12_381.g1": [3, 11, 10177, 859267, 52437899],
+    "bls12_381.g2": [13, 23, 2713, 11953, 262069],
+    "bn254.g2": [10069, 5864401, 1875725156269, 197620364512881247228717050342013327560683201906968909],
     "toy.g2": [3, 7],
 }
-with_cofactor = pytest.mark.parametrize("group", [g for g in GROUPS if g.name in SMALL_FACTORS], ids=by_name)
+with_cofactor = pytest.mark.parametrize("group", [g for g in GROUPS if g.name in FACTORS], ids=by_name)
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def outsiders(group) -> list:
         assert curve.mul(order, p) is None
         if curve.mul(r, p) is not None:
             points.append(p)
-    for factor in SMALL_FACTORS[group.name]:
+    for factor in FACTORS[group.name]:
         rest = order // factor
         assert order % factor == 0
         while rest % factor == 0:
@@ -104,6 +104,19 @@ def test_points_outside_the_subgroup_are_found(group):
         assert cpu.first_bad_point(group, rows, "range") is None
         assert cpu.first_bad_point(group, rows, "curve") is None
         assert cpu.first_bad_point(group, rows, "subgroup") == (0, "subgroup")
+
+
+@every_group
+def test_points_with_x_zero_are_told_inside_or_outside(group):
+    """They have order 3 (BLS12-381 G1: (0, 2)), and the cube roots of unity do not move them."""
+    curve, f, r = oracle.weierstrass(group), oracle.base_field(group), group.scalar.modulus
+    y = f.sqrt(curve.b)
+    for p in [] if y is None else [(f.zero, y), (f.zero, f.neg(y))]:
+        inside = curve.mul(r, p) is None
+        found = cpu.first_bad_point(group, group.encode([p]), "subgroup")
+        assert found == (None if inside else (0, "subgroup"))
+    assert (y is None) == (group.name not in ("bls12_381.g1", "toy.g2"))
+    assert curve_order(group) % 2 == 1  # so that no point has y = 0
 
 
 @with_cofactor
@@ -179,7 +192,7 @@ def test_the_first_fault_wins_whatever_its_kind(group):
     rows[20] = off
     assert cpu.first_bad_point(group, rows, "subgroup") == (20, "curve")
     assert cpu.first_bad_point(group, rows, "range") == (40, "coordinate")
-    if group.name in SMALL_FACTORS:
+    if group.name in FACTORS:
         rows[10] = group.encode(outsiders(group)[:1])
         assert cpu.first_bad_point(group, rows, "subgroup") == (10, "subgroup")
         assert cpu.first_bad_point(group, rows, "curve") == (20, "curve")

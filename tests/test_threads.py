@@ -147,7 +147,7 @@ def all_results(threads: int) -> dict[str, bytes]:
         log_n = min(15, f.two_adicity)
         for name in ("dif", "dit", "bit_reverse"):
             data = x[: 1 << log_n].copy()
-            w = cpu.powers(f, oracle.root_of_unity(r, 5, log_n), len(data) // 2, threads=threads)
+            w = cpu.twiddles(f, oracle.root_of_unity(r, 5, log_n), len(data), threads=threads)
             getattr(cpu, name)(f, data, *([w] if name != "bit_reverse" else []), threads=threads)
             rows[name] = data
         indices = np.arange(2 * n, dtype=np.uint32) * np.uint32(7) % np.uint32(n)
@@ -233,7 +233,7 @@ CHILD = """
     n = 1 << 19
     scalars = cpu.from_montgomery(f, cpu.powers(f, 12345678901234567890, n))
     points = np.tile(cpu.fixed_base(g, cpu.generator(g), scalars[:4096].copy()), (n // 4096, 1))
-    twiddles = cpu.powers(f, pow(5, (f.modulus - 1) >> 19, f.modulus), n // 2)
+    twiddles = cpu.twiddles(f, pow(5, (f.modulus - 1) >> 19, f.modulus), n)
     indptr, indices = np.arange(n + 1, dtype=np.uint64), np.arange(n, dtype=np.uint32)
     def running():
         return len(os.listdir("/proc/self/task"))
