@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signed digits of scalars, window by window, and the list of points that have any (docs/arithmetic.md, section 7).
 //
-// A scalar above r/2 counts as minus its complement. With an offset H that has the top bit of every window set, the digits of
-// k + H less those top bits are k's signed digits, in [-2^(c-1), 2^(c-1)): no carry runs from window to window.
+// A scalar above r/2 counts as minus its complement. With an offset H that has the top bit of every window set, the digits
+// of k + H less those top bits are k's signed digits, in [-2^(c-1), 2^(c-1)): no carry runs from window to window.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multi-scalar multiplication: signed buckets, summed as trees of affine additions (docs/arithmetic.md, section 7).
 //
-// Per window the points are sorted by bucket; neighbours of one bucket are added in rounds, thousands of pairs to an inversion.
-// Work is cut by position in the sorted list, so one full bucket costs as much as many half-empty ones, and every thread has
-// the same share. The sum of d * bucket[d] is a tree of the same additions.
+// Per window the points are sorted by bucket; neighbours of one bucket are added in rounds, thousands of pairs to an
+// inversion. Work is cut by position in the sorted list, so one full bucket costs as much as many half-empty ones, and every
+// thread has the same share. The sum of d * bucket[d] is a tree of the same additions.
 #pragma once
 #include "digits.hpp"
 #include "run_adder.hpp"
@@ -49,8 +49,8 @@ class WindowGroup {
   }
 
  private:
-  // entry: 2 * index + (1 if the point counts negative); bucket d - 1 of window w is bucket_at_[w - first] + d - 1, its entries
-  // are entry_[start_[b]] up to entry_[start_[b + 1]]
+  // entry: 2 * index + (1 if the point counts negative); bucket d - 1 of window w is bucket_at_[w - first] + d - 1, its
+  // entries are entry_[start_[b]] up to entry_[start_[b + 1]]
   void sort() {
     const int count = last_ - first_;
     // only window 0 has digits of narrow scalars
@@ -165,8 +165,8 @@ class WindowGroup {
 
 template <class F, class Fr>
 Xyzz<F> msm_part(const Affine<F>* bases, const Limbs<Fr::N>* scalars, size_t n, const Job& job) {
-  constexpr size_t few = 12;             // below this, doubling and adding is cheaper
-  constexpr size_t room = 64 << 20;      // bytes that one group of windows may take
+  constexpr size_t few = 12;         // below this, doubling and adding is cheaper
+  constexpr size_t room = 64 << 20;  // bytes that one group of windows may take
   constexpr int max_width = 16;
   const Active active = find_active<F, Fr>(bases, scalars, n, job);
   if (active.index.size() < few) {

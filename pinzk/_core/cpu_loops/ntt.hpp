@@ -2,8 +2,8 @@
 // Number-theoretic transforms over Fr: DIF (natural in, bit-reversed out) and DIT (the reverse), in place.
 //
 // A transform, a pointwise step and another transform never permute. Level l cuts the array into 2^l blocks; a block has one
-// twiddle, w^brev(block), so the bit-reversed table serves every level from its start (docs/arithmetic.md, section 6). DIF is
-// (a, b) -> (a + z b, a - z b) from level 0 on, DIT its transpose (a, b) -> (a + b, z (a - b)) from the last level back.
+// twiddle, w^brev(block), so the bit-reversed table serves every level from its start (docs/arithmetic.md, section 6). DIF
+// is (a, b) -> (a + z b, a - z b) from level 0 on, DIT its transpose (a, b) -> (a + b, z (a - b)) from the last level back.
 // Memory is passed over once per `pass`: as many levels as a block in cache allows.
 #pragma once
 #include "elements.hpp"
@@ -96,8 +96,8 @@ inline size_t reversed_bits(size_t i, int bits) {
   return r;
 }
 
-// An index is (high, middle, low), high and low of q bits: for each middle a tile of 2^q rows of 2^q neighbours changes places
-// with its partner's transposed tile, so that whole cache lines move.
+// An index is (high, middle, low), high and low of q bits: for each middle a tile of 2^q rows of 2^q neighbours changes
+// places with its partner's transposed tile, so that whole cache lines move.
 template <class F>
 void bit_reverse(word* data, int log_n, const Job& job) {
   F* const x = rows<F>(data);
