@@ -4,10 +4,10 @@
     python benchmarks/bench_groth16.py [--quick] [--circuits dense17 ...] [--curves bn254 ...] [--peers ...] [--json FILE]
 
 Two figures for each prover. *process*: one command from start to exit, with everything that a user waits for (start-up,
-reading and checking the key, the proof, pinzk's self-check, writing). *prove*: one proof in a process that has run before,
-its key in memory where the prover can keep one (snarkjs cannot; zksnake makes its own, which is its load time). Processes
-take turns; the smallest time counts. Memory is the peak of the whole process. Every proof is verified, by snarkjs where the
-prover writes snarkjs files.
+reading and checking the key, the proof, pinzk's self-check, writing); *cpu* is the processor time of that, which a busy
+machine changes least. *prove*: one proof in a process that has run before, its key in memory where the prover can keep one
+(snarkjs cannot; zksnake makes its own, which is its load time). Processes take turns; the smallest time counts. Memory is
+the peak of the whole process. Every proof is verified, by snarkjs where the prover writes snarkjs files.
 
 Circuits, witnesses and keys are made once and kept in build/bench (`benchmarks/make_circuits.py`); needs node and npm.
 Peers that are not installed (pip install groth16py zksnake) are left out, and the table says so. Of rapidsnark, npm and PyPI
@@ -21,6 +21,7 @@ import importlib.util
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import time
@@ -50,6 +51,7 @@ class Figures:
 
     prover: str
     process: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
     load: float | None = None
     prove: list[float] = field(default_factory=list)
     stages: dict[str, float] = field(default_factory=dict)
@@ -117,18 +119,19 @@ def measure(made: make.Made, peers: list[str], runs: int) -> list[Figures]:
 def one_process(f: Figures, made: make.Made, runs: int) -> None:
     """One command from start to exit."""
     if f.prover in COMMANDS:
-        seconds, memory, _ = run(COMMANDS[f.prover](made))
+        seconds, usage, _ = run(COMMANDS[f.prover](made))
         f.process.append(seconds)
-        f.peak_memory = max(f.peak_memory, memory)
+        f.processor.append(usage.ru_utime + usage.ru_stime)
+        f.peak_memory = max(f.peak_memory, usage.ru_maxrss * 1024)
         verify(made)
 
 
 def in_memory(f: Figures, made: make.Made, runs: int) -> None:
     """Several proofs in one process; the first one only warms up."""
-    _, memory, output = run(warm(f.prover, made, runs + 1))
+    _, usage, output = run(warm(f.prover, made, runs + 1))
     answer = json.loads(output.splitlines()[-1])
     f.load, f.prove, f.stages = answer["load"], answer["prove"][1:], answer.get("stages", {})
-    f.peak_memory = f.peak_memory or memory
+    f.peak_memory = f.peak_memory or usage.ru_maxrss * 1024
     if f.prover in COMMANDS:
         verify(made)
 
@@ -176,8 +179,8 @@ def outputs(made: make.Made) -> tuple[Path, Path]:
     return made.folder / "made_proof.json", made.folder / "made_public.json"
 
 
-def run(command: list[object]) -> tuple[float, int, str]:
-    """Run a command to its end: seconds, peak bytes of memory, output."""
+def run(command: list[object]) -> tuple[float, resource.struct_rusage, str]:
+    """Run a command to its end: seconds, what it used, output."""
     start = time.perf_counter()
     child = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
@@ -187,7 +190,7 @@ def run(command: list[object]) -> tuple[float, int, str]:
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise Failed(f"{Path(str(command[0])).name} ended with {child.returncode}")
-    return seconds, usage.ru_maxrss * 1024, output
+    return seconds, usage, output
 
 
 def verify(made: make.Made) -> None:
@@ -219,16 +222,15 @@ def machine() -> dict[str, Any]:
 def print_table(made: make.Made, figures: list[Figures]) -> None:
     ours = figures[0]
     print(f"\n{made.name} on {made.curve}, key of {made.key.stat().st_size / 2**20:.0f} MiB")
-    print(f"{'':10} {'process':>9} {'':>7} {'key load':>9} {'prove':>9} {'':>7} {'peak MiB':>9}")
+    print(f"{'':10} {'process':>9} {'':>7} {'cpu':>9} {'key load':>9} {'prove':>9} {'':>7} {'peak MiB':>9}")
     for f in figures:
         if f.not_measured:
             print(f"{f.prover:10} {f.not_measured}")
             continue
         load = "" if f.prover == "snarkjs" else _seconds([f.load])  # it reads the key anew for every proof
-        print(
-            f"{f.prover:10} {_seconds(f.process):>9} {_ratio(f.process, ours.process):>7} {load:>9}"
-            f" {_seconds(f.prove):>9} {_ratio(f.prove, ours.prove):>7} {f.peak_memory / 2**20:9.0f}"
-        )
+        process = f"{_seconds(f.process):>9} {_ratio(f.process, ours.process):>7} {_seconds(f.processor):>9}"
+        prove = f"{load:>9} {_seconds(f.prove):>9} {_ratio(f.prove, ours.prove):>7}"
+        print(f"{f.prover:10} {process} {prove} {f.peak_memory / 2**20:9.0f}")
     print(
         "pinzk, stages of the fastest proof: " + ", ".join(f"{k} {v:.3f} s" for k, v in ours.stages.items())
     )
