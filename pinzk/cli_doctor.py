@@ -101,10 +101,8 @@ def _cpu_features() -> list[str]:
 
 
 def _cgroup_cpus() -> str:
-    quota, period = (
-        _first_match("/sys/fs/cgroup/cpu.max", part) for part in (r"^(\d+) \d+$", r"^\d+ (\d+)$")
-    )
-    return f"{int(quota) / int(period):g}" if quota and period else "no limit"
+    quota = cpu._cgroup_quota()  # type: ignore[attr-defined]  # what num_threads goes by
+    return "no limit" if quota is None else f"{quota:g}"
 
 
 def _threads() -> str:
@@ -120,11 +118,15 @@ def _meminfo(name: str) -> int | None:
 
 
 def _cgroup_memory() -> int | None:
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        text = _first_match(path, r"^(\d+)$")
-        if text and int(text) < 1 << 60:  # version 1 writes almost 2^63 for none
-            return int(text)
-    return None
+    """The smallest limit of this process's control group and of those above it (version 2, then 1)."""
+    folder, files = "/sys/fs/cgroup", ["/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+    for name in ["", *(_first_match("/proc/self/cgroup", r"^0::(.*)$") or "").split("/")]:
+        folder = os.path.join(folder, name)
+        files.append(os.path.join(folder, "memory.max"))
+    limits = [int(text) for path in files if (text := _first_match(path, r"^(\d+)$"))]
+    return min(
+        (limit for limit in limits if limit < 1 << 60), default=None
+    )  # version 1 writes almost 2^63 for none
 
 
 def _memlock() -> str:
