@@ -22,13 +22,14 @@ export PATH := $(abspath $(BIN)):$(PATH)
 # what there is of them
 TYPED   := $(patsubst %/,%,$(sort $(dir $(wildcard pinzk/*.py tests/*.py benchmarks/*.py examples/*.py))))
 
-.PHONY: help prove test install check lint node sanitize bench clean
+.NOTPARALLEL:
+.PHONY: help prove test install check lint format node sanitize bench clean
 
 help:
 	@echo "make prove     build pinzk in $(VENV), prove a real circuit, verify the proof"
 	@echo "make test      build, lint, type check, all tests, sanitizers (what CI runs)"
 	@echo "make check     the tests alone; PYTEST_ARGS='-k zkey' passes options on"
-	@echo "make lint      ruff, mypy, cython-lint, clang-format"
+	@echo "make lint      ruff, mypy, cython-lint, clang-format; make format repairs what can be repaired"
 	@echo "make sanitize  native code under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make bench     benchmarks against peers (minutes)"
 	@echo "make clean     remove everything that make made"
@@ -47,6 +48,10 @@ $(VENV)/.python:
 	  { echo "make: $$($(PYTHON) --version) is too old: pinzk needs Python >= 3.11 (make PYTHON=python3.12)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "make: $(PYTHON) cannot make a virtual environment (on Debian and Ubuntu: apt install python3-venv)"; exit 1; }
+	@$(BIN)/python -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null || \
+	  { echo "make: Python.h of $(PYTHON) not found (on Debian and Ubuntu: apt install python3-dev)"; exit 1; }
+	@command -v $${CXX:-c++} >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null || \
+	  { echo "make: no C++ compiler found (on Debian and Ubuntu: apt install g++)"; exit 1; }
 	@touch $@
 
 $(VENV)/.build-requirements: $(VENV)/.python pyproject.toml
@@ -84,6 +89,16 @@ lint: $(VENV)/.test-requirements
 	$(BIN)/cython-lint $(CYTHON)
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
 	$(BIN)/mypy $(TYPED)
+
+format: $(VENV)/.test-requirements
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(NATIVE)
+
+# peers of the benchmarks: snarkjs from npm, the rest from here
+bench: install $(VENV)/.test-requirements
+	@$(PIP) install groth16py
+	@for b in benchmarks/bench_*.py; do echo; echo "$$b"; $(BIN)/python $$b || exit 1; done
 
 # ---- native code under AddressSanitizer and UndefinedBehaviorSanitizer ----
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prove a real circuit and verify the proof: what `make prove` runs.
 
-The circuit is Semaphore's, anonymous membership in a group: the key is that of its authors' ceremony, and a proof says "I know
+The circuit is Semaphore's, anonymous membership in a group; the key is that of its authors' ceremony. A proof says "I know
 the secret of a member" without saying whose. `tests/data/README.md` tells where the files come from.
 """
 
