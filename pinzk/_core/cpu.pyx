@@ -43,6 +43,8 @@ cdef extern from "cpu_loops/curve_ops.hpp" namespace "pinzk::cpu" nogil:
         coordinate
         curve
         subgroup
+        encoding
+        infinity
 
     cdef cppclass BadPoint:
         size_t index
@@ -64,6 +66,8 @@ cdef extern from "cpu_loops/curve_ops.hpp" namespace "pinzk::cpu" nogil:
         void msm(Group, const uint64_t*, const uint64_t*, size_t, uint64_t*, const Job&) except +translate_exception
         void fixed_base(Group, const uint64_t*, const uint64_t*, size_t, uint64_t*, const Job&) except +translate_exception
         void generator(Group, uint64_t*)
+        BadPoint decode_points(Group, uint64_t*, size_t, const Job&) except +translate_exception
+        void encode_points(Group, const uint64_t*, uint64_t*, size_t, const Job&) except +translate_exception
         void sparse_rows(const uint64_t*, const uint32_t*, const uint64_t*, size_t, const uint64_t*, uint64_t*,
                          const Job&) except +translate_exception
 
@@ -426,11 +430,17 @@ def first_bad_point(group, const uint64_t[:, ::1] points, str check="curve", *, 
     cdef BadPoint bad
     with nogil:
         bad = ops.first_bad_point(g, p, n, level, job)
-    if bad.index == n:
-        return None
-    if bad.fault == Fault.coordinate:
-        return bad.index, "coordinate"
-    return bad.index, "curve" if bad.fault == Fault.curve else "subgroup"
+    return None if bad.index == n else (bad.index, _point_fault(bad.fault))
+
+
+cdef str _point_fault(Fault fault):
+    if fault == Fault.coordinate:
+        return "coordinate"
+    if fault == Fault.curve:
+        return "curve"
+    if fault == Fault.subgroup:
+        return "subgroup"
+    return "encoding" if fault == Fault.encoding else "infinity"
 
 
 def msm(group, const uint64_t[:, ::1] bases, const uint64_t[:, ::1] scalars, *, threads=None):
@@ -472,6 +482,56 @@ def generator(group):
     cdef uint64_t[:, ::1] y = out
     _ops(group.curve_name).generator(_group(group), &y[0, 0])
     return out
+
+
+def decode_points(group, uint64_t[:, ::1] points, *, threads=None):
+    """Turn big-endian uncompressed points, read as bytes into `points`, into Montgomery rows, in place.
+
+    An encoding has the size of a row: x, y, each canonical and big-endian, of Fp2 c1 first; three flags in the first byte.
+
+    Parameters
+    ----------
+    group : Group
+    points : ndarray of uint64, shape (n, group.limbs)
+        On a fault the rows before it are decoded, it is as it was, those behind it may be either.
+
+    Returns
+    -------
+    None or (int, str)
+        Index of the first bad point and ``"encoding"`` (flags of another form), ``"infinity"``, ``"coordinate"`` (not below
+        the modulus) or ``"curve"`` (both zero). Curve and subgroup are for `first_bad_point` to check.
+    """
+    _room_for_flags(group)
+    cdef const CurveOps* ops = _ops(group.curve_name)
+    cdef Job job = _job(threads)
+    cdef size_t n = points.shape[0]
+    cdef uint64_t* p = _write(points, n, group.limbs, "points")
+    cdef Group g = _group(group)
+    cdef BadPoint bad
+    with nogil:
+        bad = ops.decode_points(g, p, n, job)
+    return None if bad.index == n else (bad.index, _point_fault(bad.fault))
+
+
+def encode_points(group, const uint64_t[:, ::1] points, out=None, *, threads=None):
+    """The encoding that `decode_points` reads, as words that hold its bytes; `out` may be the input."""
+    _room_for_flags(group)
+    out = _empty(points.shape[0], group.limbs) if out is None else out
+    cdef const CurveOps* ops = _ops(group.curve_name)
+    cdef Job job = _job(threads)
+    cdef size_t n = points.shape[0]
+    cdef const uint64_t* p = _read(points, group.limbs, "points")
+    cdef uint64_t* y = _write(out, n, group.limbs, "out")
+    cdef Group g = _group(group)
+    with nogil:
+        ops.encode_points(g, p, y, n, job)
+    return out
+
+
+cdef int _room_for_flags(group) except -1:
+    if group.base.modulus.bit_length() > 64 * group.base.limbs - 3:
+        raise ValueError(f"coordinates of {group.name} leave no room for three flags")
+    return 0
 
 
 # ---- sparse rows ----

@@ -46,8 +46,9 @@ class Source:
 
         Parameters
         ----------
-        src : str, path, bytes, buffer, NumPy array or binary file object
-            A file object is read from where it stands; one on a regular file is read in place, any other to its end.
+        src : str, path, bytes, buffer, NumPy array, binary file object or Source
+            A file object is read from where it stands; one on a regular file is read in place, any other to its end. An
+            open source is returned as it is.
         kind : str
             What the bytes should be (``"zkey"``), for messages.
 
@@ -58,6 +59,8 @@ class Source:
         TypeError
             None of the above, or a text file.
         """
+        if isinstance(src, Source):
+            return src
         if isinstance(src, (str, os.PathLike)):
             return _open_path(os.fspath(src))
         if hasattr(src, "read"):

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .._core import cpu
 from ..curves import Curve, Words
 from ..formats.r1cs import R1csFile, read_r1cs
+from ..formats.sparse import SparseRows
 from .witness import Witness
 
 
@@ -64,6 +69,18 @@ class R1cs:
     def __repr__(self) -> str:
         return f"<R1cs {self.curve.name}: {self.n_constraints} constraints, {self.n_wires} wires>"
 
+    @cached_property
+    def occurs_in_a(self) -> NDArray[np.bool_]:
+        """Which wires A's rows use: those with a coefficient that is not zero, and, for ``w_s * 0 = 0``, all public ones."""
+        out = _occurs(self.a, self.n_wires)
+        out[: self.n_public + 1] = True
+        return out
+
+    @cached_property
+    def occurs_in_b(self) -> NDArray[np.bool_]:
+        """Which wires B's rows use: those with a coefficient that is not zero."""
+        return _occurs(self.b, self.n_wires)
+
     def evaluate(self, witness: Any, *, threads: int | None = None) -> tuple[Words, Words, Words]:
         """A w, B w and C w.
 
@@ -93,6 +110,12 @@ class R1cs:
         a, b, c = self.evaluate(witness, threads=threads)
         wrong = (cpu.multiply(self.curve.fr, a, b, a, threads=threads) != c).any(axis=1)
         return int(wrong.argmax()) if wrong.any() else None
+
+
+def _occurs(rows: SparseRows, n_wires: int) -> NDArray[np.bool_]:
+    out = np.zeros(n_wires, dtype=bool)
+    out[rows.indices[rows.values.any(axis=1)]] = True
+    return out
 
 
 def canonical_witness(witness: Any, curve: Curve, n_wires: int) -> Words:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A set-up made by one party, for tests and benchmarks only: whoever ran it could forge proofs.
 
-The key has the layout of a snarkjs key: gamma = 1, one row A = w_s for the one and every public wire after the circuit's
-own constraints, and the H points at the odd 2N-th roots of unity.
+Both kinds of key have gamma = 1 and, after the circuit's own constraints, one row w_s * 0 = 0 for the one and every public
+wire. They differ in the roots of unity, in H (a snarkjs key has it at the odd 2N-th roots, a bellman key in powers of tau)
+and in what they leave out: a bellman key holds no point at infinity.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 
 from .. import backend
 from .._core import cpu
-from ..curves import Curve, Group, Words
+from ..curves import BLS12_381, Curve, Group, Words
+from ..formats.bellman import BellmanKey
 from ..formats.sparse import SparseRows
 from ..formats.zkey import Zkey
 from ..stages.ntt import Domain
@@ -32,8 +34,8 @@ def setup(r1cs: R1cs, *, kind: str = "snarkjs", device: str = "auto") -> Proving
     Parameters
     ----------
     r1cs : R1cs
-    kind : {"snarkjs"}
-        Layout of the key.
+    kind : {"snarkjs", "bellman"}
+        Whose mathematics and file format the key follows.
     device : str, default "auto"
 
     Returns
@@ -44,13 +46,14 @@ def setup(r1cs: R1cs, *, kind: str = "snarkjs", device: str = "auto") -> Proving
     Raises
     ------
     ValueError
-        `kind` is not a name above, or the circuit is too large for the curve's roots of unity.
+        `kind` is not a name above, or the circuit is too large for the curve's roots of unity. Of kind "bellman" also: the
+        curve is not BLS12-381, or a private wire occurs in no constraint.
     """
-    if kind != "snarkjs":
-        raise ValueError(f"kind must be 'snarkjs', not {kind!r}")
+    if kind not in _KINDS:
+        raise ValueError(f"kind must be 'snarkjs' or 'bellman', not {kind!r}")
     backend.select(device)
     log.warning("set-up by a single party: the key is for tests and benchmarks only")
-    return _setup(r1cs, ToxicWaste.random(r1cs.curve))
+    return _setup(r1cs, ToxicWaste.random(r1cs.curve), kind)
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,34 +71,30 @@ class ToxicWaste:
         return ToxicWaste(*(2 + secrets.randbelow(curve.fr.modulus - 2) for _ in range(4)))
 
 
-def _setup(r1cs: R1cs, secret: ToxicWaste) -> ProvingKey:
-    curve, fr, m = r1cs.curve, r1cs.curve.fr, r1cs.n_public + 1
-    r, delta_inverse = fr.modulus, pow(secret.delta, -1, fr.modulus)
-    log_n = max(1, (r1cs.n_constraints + m - 1).bit_length())
-    domain = Domain(curve, log_n, root="snarkjs", device="cpu")
-    rows_a = _with_public_rows(r1cs, domain.size)
-    rows_b, rows_c = (_padded(rows, domain.size) for rows in (r1cs.b, r1cs.c))
+def _setup(r1cs: R1cs, secret: ToxicWaste, kind: str = "snarkjs") -> ProvingKey:
+    return ProvingKey(_KINDS[kind](r1cs, secret), r1cs=r1cs)
 
-    # every wire's polynomials at tau; then L and IC: k = beta a + alpha b + c
-    tau_n = pow(secret.tau, domain.size, r)
-    if tau_n * tau_n % r == 1:
-        raise ValueError("tau is a root of unity: the Lagrange polynomials vanish there")
-    lagrange = _shares(domain, secret.tau, (tau_n - 1) * pow(domain.size, -1, r))
-    cpu.from_montgomery(fr, lagrange, lagrange)
-    a, b, c = (_column_sums(curve, rows, lagrange, r1cs.n_wires) for rows in (rows_a, rows_b, rows_c))
-    k = cpu.multiply_subtract(fr, b, _constant(curve, -secret.alpha, len(b)), c)
-    k = cpu.multiply_subtract(fr, a, _constant(curve, secret.beta, len(a)), k)
-    private = cpu.multiply(fr, k[m:], _constant(curve, delta_inverse, len(k) - m))
+
+def _snarkjs(r1cs: R1cs, secret: ToxicWaste) -> Zkey:
+    curve, fr, m = r1cs.curve, r1cs.curve.fr, r1cs.n_public + 1
+    r = fr.modulus
+    domain = Domain(curve, max(1, (r1cs.n_constraints + m - 1).bit_length()), root="snarkjs", device="cpu")
+    rows_a = _with_public_rows(r1cs, domain.size)
+    rows_b = _padded(r1cs.b, domain.size)
+    wires = _wires(r1cs, domain, rows_a, secret)
     # L_{2i+1}(tau) / delta over the 2N-th roots: the odd ones are the coset of the first
     odd = secret.tau * pow(domain.default_shift, -1, r)
-    h = _shares(domain, odd, (tau_n * tau_n - 1) * pow(2 * domain.size, -1, r) * delta_inverse)
+    tau_2n = pow(secret.tau, 2 * domain.size, r)
+    if tau_2n == 1:
+        raise ValueError("tau is a root of unity: the Lagrange polynomials vanish there")
+    h = _shares(domain, odd, (tau_2n - 1) * pow(2 * domain.size * secret.delta, -1, r))
 
     alpha, beta, delta = (fr.encode([x]) for x in (secret.alpha, secret.beta, secret.delta))
     alpha_1, beta_1, delta_1, ic, a_1, b_1, c_1, h_1 = _multiples(
-        curve.g1, alpha, beta, delta, k[:m], a, b, private, h
+        curve.g1, alpha, beta, delta, wires.k[:m], wires.a, wires.b, wires.l, h
     )
-    beta_2, delta_2, b_2 = _multiples(curve.g2, beta, delta, b)
-    record = Zkey(
+    beta_2, delta_2, b_2 = _multiples(curve.g2, beta, delta, wires.b)
+    return Zkey(
         curve=curve,
         n_vars=r1cs.n_wires,
         n_public=r1cs.n_public,
@@ -115,7 +114,75 @@ def _setup(r1cs: R1cs, secret: ToxicWaste) -> ProvingKey:
         rows_a=rows_a,
         rows_b=rows_b,
     )
-    return ProvingKey(record, r1cs=r1cs)
+
+
+def _bellman(r1cs: R1cs, secret: ToxicWaste) -> BellmanKey:
+    curve, fr, m = r1cs.curve, r1cs.curve.fr, r1cs.n_public + 1
+    if curve is not BLS12_381:
+        raise ValueError(f"a bellman key is of bls12_381, the circuit of {curve.name}")
+    domain = Domain(curve, (r1cs.n_constraints + m - 1).bit_length(), root="bellman", device="cpu")
+    wires = _wires(r1cs, domain, _with_public_rows(r1cs, domain.size), secret)
+    loose = ~wires.l.any(axis=1)
+    if loose.any():
+        raise ValueError(f"wire {m + int(loose.argmax())} is private and unconstrained: a bellman key cannot have it")
+    # the prover leaves out the wires that occur nowhere; here one may also be left out because its terms cancel
+    for name, polynomials, occurs in (("A", wires.a, r1cs.occurs_in_a), ("B", wires.b, r1cs.occurs_in_b)):
+        cancelled = polynomials.any(axis=1) != occurs
+        if cancelled.any():
+            raise ValueError(f"wire {int(cancelled.argmax())} has terms in {name} that cancel: add them up first")
+    z = pow(secret.tau, domain.size, fr.modulus) - 1
+    h = cpu.powers(fr, secret.tau, domain.size - 1, first=z * pow(secret.delta, -1, fr.modulus))
+
+    alpha, beta, delta = (fr.encode([x]) for x in (secret.alpha, secret.beta, secret.delta))
+    a, b = wires.a[r1cs.occurs_in_a], wires.b[r1cs.occurs_in_b]
+    alpha_1, beta_1, delta_1, ic, a_1, b_1, l_1, h_1 = _multiples(
+        curve.g1, alpha, beta, delta, wires.k[:m], a, b, wires.l, h
+    )
+    beta_2, delta_2, b_2 = _multiples(curve.g2, beta, delta, b)
+    return BellmanKey(
+        curve=curve,
+        alpha_1=alpha_1,
+        beta_1=beta_1,
+        beta_2=beta_2,
+        gamma_2=cpu.generator(curve.g2),
+        delta_1=delta_1,
+        delta_2=delta_2,
+        ic=ic,
+        h=h_1,
+        l=l_1,
+        a=a_1,
+        b_1=b_1,
+        b_2=b_2,
+    )
+
+
+_KINDS = {"snarkjs": _snarkjs, "bellman": _bellman}
+
+
+@dataclass(frozen=True)
+class _Wires:
+    """Every wire's polynomials at tau, Montgomery form: of A and B, k = beta a + alpha b + c, and l = k / delta if private."""
+
+    a: Words
+    b: Words
+    k: Words
+    l: Words  # noqa: E741  # the paper's name
+
+
+def _wires(r1cs: R1cs, domain: Domain, rows_a: SparseRows, secret: ToxicWaste) -> _Wires:
+    curve, fr, r = r1cs.curve, r1cs.curve.fr, r1cs.curve.fr.modulus
+    z = pow(secret.tau, domain.size, r) - 1
+    if z == 0:
+        raise ValueError("tau is a root of unity: the Lagrange polynomials vanish there")
+    lagrange = _shares(domain, secret.tau, z * pow(domain.size, -1, r))
+    cpu.from_montgomery(fr, lagrange, lagrange)
+    rows = (rows_a, _padded(r1cs.b, domain.size), _padded(r1cs.c, domain.size))
+    a, b, c = (_column_sums(curve, m, lagrange, r1cs.n_wires) for m in rows)
+    k = cpu.multiply_subtract(fr, b, _constant(curve, -secret.alpha, len(b)), c)
+    k = cpu.multiply_subtract(fr, a, _constant(curve, secret.beta, len(a)), k)
+    private = k[r1cs.n_public + 1 :]
+    delta_inverse = pow(secret.delta, -1, r)
+    return _Wires(a, b, k, cpu.multiply(fr, private, _constant(curve, delta_inverse, len(private))))
 
 
 def _multiples(group: Group, *scalars: Words) -> list[Words]:

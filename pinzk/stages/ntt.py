@@ -164,6 +164,13 @@ class Domain:
         cpu.multiply(self.curve.fr, v, self._coset_factors, v, threads=self.threads)
         self.dit(v)
 
+    def from_coset(self, v: Words, factor: int = 1) -> None:
+        """Values at default_shift * the roots become coefficients times `factor`: `coset_intt` in place."""
+        r = self.curve.fr.modulus
+        self.dif_inverse(v)
+        cpu.bit_reverse(self.curve.fr, v, threads=self.threads)
+        self._scale(v, pow(self.default_shift, -1, r), factor * pow(self.size, -1, r) % r)
+
     # ---- tables ----
 
     @cached_property

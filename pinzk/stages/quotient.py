@@ -31,3 +31,27 @@ def snarkjs(domain: Domain, a: Words, b: Words) -> Words:
     for v in (a, b, c):
         domain.to_coset(v)
     return cpu.multiply_subtract(fr, a, b, c, a, threads=threads)
+
+
+def bellman(domain: Domain, a: Words, b: Words, c: Words) -> Words:
+    """Scalars of the H query of a bellman key: the coefficients of (a b - c) / Z.
+
+    Parameters
+    ----------
+    domain : Domain
+        With root "bellman".
+    a, b, c : ndarray of uint64, shape (n, 4)
+        Evaluations of the constraints, Montgomery form, natural order. **Overwritten.**
+
+    Returns
+    -------
+    ndarray of uint64, shape (n - 1, 4)
+        Montgomery form; in the memory of `a`. The quotient has degree n - 2, so there is no n-th coefficient.
+    """
+    fr, threads = domain.curve.fr, domain.threads
+    for v in (a, b, c):
+        domain.to_coset(v)
+    cpu.multiply_subtract(fr, a, b, c, a, threads=threads)
+    z = pow(domain.default_shift, domain.size, fr.modulus) - 1  # Z is x^n - 1: one value on the whole coset
+    domain.from_coset(a, pow(z, -1, fr.modulus))
+    return a[: domain.size - 1]

@@ -16,7 +16,7 @@ using word = std::uint64_t;  // numpy's uint64; the headers' u64 has the same re
 
 enum class Which { Fr = 0, Fp = 1 };
 enum class Group { G1 = 1, G2 = 2 };
-enum class Fault { none = 0, coordinate = 1, curve = 2, subgroup = 3 };
+enum class Fault { none = 0, coordinate = 1, curve = 2, subgroup = 3, encoding = 4, infinity = 5 };
 enum class Check { range = 1, curve = 2, subgroup = 3 };
 
 // index of the first bad point (or n) and what is wrong with it
@@ -57,6 +57,9 @@ struct CurveOps {
   // out[i] = scalars[i] * base
   virtual void fixed_base(Group, const word* base, const word* scalars, size_t n, word* out, const Job&) const = 0;
   virtual void generator(Group, word* out) const = 0;
+  // big-endian uncompressed points (cpu_loops/encoding.hpp); decoded in place, infinity is a fault
+  virtual BadPoint decode_points(Group, word* points, size_t n, const Job&) const = 0;
+  virtual void encode_points(Group, const word* points, word* out, size_t n, const Job&) const = 0;
 
   // ---- sparse rows (cpu_loops/sparse.hpp) ----
   // out[row] = sum values[k] * w[indices[k]] over k in [indptr[row], indptr[row+1]); values hold c R^2, w is canonical,

@@ -3,6 +3,7 @@
 #pragma once
 #include "curve_ops.hpp"
 #include "elements.hpp"
+#include "encoding.hpp"
 #include "msm.hpp"
 #include "ntt.hpp"
 #include "points.hpp"
@@ -61,6 +62,15 @@ struct CurveOpsOf final : CurveOps {
       *rows<Affine<typename G1::F>>(out) = G1::generator();
     else
       *rows<Affine<typename G2::F>>(out) = G2::generator();
+  }
+
+  BadPoint decode_points(Group g, word* points, size_t n, const Job& job) const override {
+    return g == Group::G1 ? cpu::decode_points<typename G1::F, Fp>(points, n, job)
+                          : cpu::decode_points<typename G2::F, Fp>(points, n, job);
+  }
+  void encode_points(Group g, const word* points, word* out, size_t n, const Job& job) const override {
+    g == Group::G1 ? cpu::encode_points<typename G1::F, Fp>(points, out, n, job)
+                   : cpu::encode_points<typename G2::F, Fp>(points, out, n, job);
   }
 
   void sparse_rows(const word* indptr, const std::uint32_t* indices, const word* values, size_t n, const word* witness,
