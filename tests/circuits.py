@@ -34,8 +34,11 @@ class Circuit:
 
     @property
     def domain_size(self) -> int:
-        """The smallest power of two that holds the constraints and a row for the one and each public wire."""
-        n = 2
+        """The smallest power of two, 2 or more, that holds the constraints and a row for the one and each public wire."""
+        return self.domain_from(2)
+
+    def domain_from(self, smallest: int) -> int:
+        n = smallest
         while n < len(self.rows) + self.n_public + 1:
             n *= 2
         return n
@@ -80,9 +83,9 @@ def circuits(draw: st.DrawFn, curve: Curve) -> Circuit:
 
 
 @functools.lru_cache(maxsize=8)
-def lagrange(domain_size: int, tau: int, r: int) -> list[int]:
-    """L_i(tau) over the domain_size-th roots of unity, by the definition."""
-    w = pow(5, (r - 1) // domain_size, r)
+def lagrange(domain_size: int, tau: int, r: int, root: int) -> list[int]:
+    """L_i(tau) over the powers of root^((r - 1) / domain_size), by the definition."""
+    w = pow(root, (r - 1) // domain_size, r)
     roots = [pow(w, i, r) for i in range(domain_size)]
     out = []
     for i, x in enumerate(roots):
@@ -94,10 +97,15 @@ def lagrange(domain_size: int, tau: int, r: int) -> list[int]:
     return out
 
 
-def proof_logarithms(circuit: Circuit, secret: ToxicWaste, r_: int, s_: int) -> tuple[int, int, int]:
-    """Discrete logarithms of A, B, C for blinding r_, s_: C from the pairing equation that the proof must satisfy."""
+def proof_logarithms(
+    circuit: Circuit, secret: ToxicWaste, r_: int, s_: int, *, root: int = 5, smallest: int = 2
+) -> tuple[int, int, int]:
+    """Discrete logarithms of A, B, C for blinding r_, s_: C from the pairing equation that the proof must satisfy.
+
+    `root` makes the roots of unity, `smallest` is the smallest domain: 5 and 2 for snarkjs, 7 and 1 for bellman.
+    """
     r, w, m = circuit.curve.fr.modulus, circuit.witness, circuit.n_public + 1
-    at_tau = lagrange(circuit.domain_size, secret.tau, r)
+    at_tau = lagrange(circuit.domain_from(smallest), secret.tau, r, root)
     # the rows of the key: the circuit's own, then one w_s * 0 = 0 for the one and each public wire
     rows = [*circuit.rows, *(({s: 1}, {}, {}) for s in range(m))]
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """bellman and bellperson parameter files (Groth16 on BLS12-381), and the ``.vk`` that is their beginning.
 
-No magic, no version, no section table: six points, then six lists, each a big-endian count and so many points, uncompressed
-(`pinzk._core.cpu.decode_points`). What a file is called tells nothing and bytes may follow the last list: those of a ceremony's
-record. The matrices are not inside: who proves brings the constraints or their values.
+No magic, no version, no section table: six points, then six lists, each a big-endian count and so many uncompressed points
+(`pinzk._core.cpu.decode_points`). Bytes may follow the last list: those of a ceremony's record. The matrices are not inside:
+who proves brings the constraints or their values.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ _LISTS = (
     ("b_2", "b_g2", _G2),
 )
 _PIECE = 1 << 12  # points written at a time
+_GUESSED_FROM = 64  # bytes
 _LARGEST_FIRST_BYTE = BLS12_381.fp.modulus >> 8 * (BLS12_381.fp.nbytes - 1)
 Level = Literal["range", "curve", "subgroup"]
 _LEVEL: dict[str, Level] = {"none": "range", "curve": "curve", "full": "subgroup"}
@@ -107,8 +108,9 @@ class BellmanKey:
 
 
 def looks_like_bellman(source: Source) -> bool:
-    """Whether a file can only be one of bellman's: its first byte is that of an uncompressed coordinate, no letter."""
-    return source.size > 0 and source.read(0, 1)[0] <= _LARGEST_FIRST_BYTE
+    """Whether a file can only be one of bellman's: it begins with a coordinate below q, which is neither magic nor text."""
+    head = source.read(0, min(_GUESSED_FROM, source.size))
+    return not head.isascii() and head[0] <= _LARGEST_FIRST_BYTE
 
 
 def read_bellman(src: Any, *, check: str = "curve", threads: int | None = None) -> BellmanKey:
@@ -156,7 +158,7 @@ def read_bellman_vk(src: Any) -> VerifyingKeyRecord:
     """
     with Source.open(src, "bellman verification key") as source:
         points, at = _read_points(source)
-        field, section, group = _IC
+        _, section, group = _IC
         count, offset, _ = _count(source, section, group, at)
         if count == 0:
             raise _no_ic(source)
@@ -205,7 +207,9 @@ def _check_counts(source: Source, counts: dict[str, int]) -> None:
     if domain_size & (domain_size - 1):
         raise error("h", f"{counts['h']} points, expected one less than a power of two")
     if domain_size > 1 << BLS12_381.fr.two_adicity:
-        raise error("h", f"domain size {domain_size} is beyond 2^{BLS12_381.fr.two_adicity}, the largest there is")
+        raise error(
+            "h", f"domain size {domain_size} is beyond 2^{BLS12_381.fr.two_adicity}, the largest there is"
+        )
     if not n_inputs <= counts["a"] <= n_vars:
         raise error("a", f"{counts['a']} points, expected from {n_inputs} inputs to all {n_vars} wires")
     if counts["b_1"] > n_vars:
@@ -215,7 +219,9 @@ def _check_counts(source: Source, counts: dict[str, int]) -> None:
 
 
 def _no_ic(source: Source) -> FormatError:
-    return FormatError("no points: there is at least that of the constant one", path=source.name, section="ic")
+    return FormatError(
+        "no points: there is at least that of the constant one", path=source.name, section="ic"
+    )
 
 
 def _decode(
@@ -242,7 +248,7 @@ def write_bellman(record: BellmanKey, dst: str | os.PathLike[str] | IO[bytes]) -
     """
     with replacing(dst) as file:
         for field, _, group in _POINTS:
-            file.write(cpu.encode_points(group, getattr(record, field)))
+            file.write(cpu.encode_points(group, getattr(record, field)).data)
         for field, _, group in (_IC, *_LISTS):
             for piece in _encoded(group, getattr(record, field)):
                 file.write(piece)
@@ -252,7 +258,7 @@ def write_bellman_vk(record: BellmanKey, dst: str | os.PathLike[str] | IO[bytes]
     """Write the verification key alone, as `write_bellman` writes the whole; a ``.vk`` file."""
     with replacing(dst) as file:
         for field, _, group in _POINTS:
-            file.write(cpu.encode_points(group, getattr(record, field)))
+            file.write(cpu.encode_points(group, getattr(record, field)).data)
         for piece in _encoded(_G1, record.ic):
             file.write(piece)
 
@@ -260,4 +266,4 @@ def write_bellman_vk(record: BellmanKey, dst: str | os.PathLike[str] | IO[bytes]
 def _encoded(group: Group, points: Words) -> Iterator[Any]:
     yield len(points).to_bytes(4, "big")
     for i in range(0, len(points), _PIECE):
-        yield cpu.encode_points(group, points[i : i + _PIECE])
+        yield cpu.encode_points(group, points[i : i + _PIECE]).data

@@ -12,6 +12,8 @@ import numpy as np
 from .._core.pairing import pairing_product_is_one
 from ..curves import Curve, Words
 from ..errors import FormatError, KeyMismatchError, UseAfterRelease
+from ..formats.bellman import BellmanKey, looks_like_bellman, read_bellman, write_bellman
+from ..formats.source import Source
 from ..formats.sparse import SparseRows
 from ..formats.zkey import Zkey, read_zkey, write_zkey
 from .constraints import R1cs
@@ -22,12 +24,12 @@ class ProvingKey:
     """A Groth16 proving key. Make one with `ProvingKey.load` or `setup`.
 
     The key owns its memory: the file may be cut, overwritten or deleted afterwards. The arrays of the record are attributes
-    of the key under the same names; see `pinzk.formats.zkey.Zkey` for their shapes.
+    of the key under the same names; see `pinzk.formats.zkey.Zkey` and `pinzk.formats.bellman.BellmanKey` for their shapes.
 
     Attributes
     ----------
-    kind : str
-        ``"snarkjs"``: which prover's mathematics the key follows.
+    kind : {"snarkjs", "bellman"}
+        Which prover's mathematics the key follows. A bellman key has no matrices: to prove from a witness it needs `r1cs`.
     curve : Curve
     vk : VerifyingKey
     n_vars, n_public, domain_size : int
@@ -49,15 +51,16 @@ class ProvingKey:
     a: Words
     b_1: Words
     b_2: Words
-    c: Words
+    c: Words  # snarkjs alone
+    l: Words  # noqa: E741  # bellman alone
     h: Words
-    rows_a: SparseRows
+    rows_a: SparseRows  # snarkjs alone
     rows_b: SparseRows
 
-    def __init__(self, record: Zkey, *, r1cs: R1cs | None = None) -> None:
-        self.kind = "snarkjs"
+    def __init__(self, record: Zkey | BellmanKey, *, r1cs: R1cs | None = None) -> None:
+        self.kind = "bellman" if isinstance(record, BellmanKey) else "snarkjs"
         self.r1cs = r1cs
-        self._record: Zkey | None = record
+        self._record: Zkey | BellmanKey | None = record
         self.vk = VerifyingKey(
             record.curve,
             alpha_1=record.alpha_1,
@@ -74,9 +77,10 @@ class ProvingKey:
         Parameters
         ----------
         src : path, bytes, buffer or binary file object
-            A snarkjs ``.zkey``; the bytes tell.
+            A snarkjs ``.zkey`` or a parameter file of bellman or bellperson; the bytes tell.
         r1cs : R1cs, path, bytes, buffer or file object, optional
-            The constraint system of the circuit: a failing proof can then name the constraint.
+            The constraint system of the circuit: with it a bellman key can prove from a witness, and a failing proof can
+            name the constraint.
         check : {"none", "curve", "full"}
             ``none``: sizes, counts, indices, ranges. ``curve``: every point on its curve too. ``full``: in the subgroup of
             order r too, and beta and delta the same in both groups. The points of the verification key are always checked
@@ -92,35 +96,41 @@ class ProvingKey:
         OSError
             The path cannot be read.
         """
-        record = read_zkey(src, check=check, threads=threads)
+        record: Zkey | BellmanKey
+        with Source.open(src, "proving key") as source:
+            if looks_like_bellman(source):
+                record = read_bellman(source, check=check, threads=threads)
+            else:
+                record = read_zkey(source, check=check, threads=threads)
         if check == "full":
             _check_scalars(record)
         if r1cs is not None:
             r1cs = r1cs if isinstance(r1cs, R1cs) else R1cs.load(r1cs)
-            ours = (record.curve.name, record.n_vars, record.n_public)
-            theirs = (r1cs.curve.name, r1cs.n_wires, r1cs.n_public)
-            if ours != theirs:
-                raise KeyMismatchError(
-                    f"the r1cs is of another circuit than the key: curve, wires, public are {theirs}, the key's {ours}"
-                )
+            _check_circuit(record, r1cs)
         return ProvingKey(record, r1cs=r1cs)
 
     def save(self, dst: str | os.PathLike[str] | IO[bytes]) -> None:
-        """Write the key as a ``.zkey``; a path is replaced at once or not at all."""
-        write_zkey(self._owned(), dst)
+        """Write the key in the format of its kind; a path is replaced at once or not at all."""
+        record = self._owned()
+        if isinstance(record, BellmanKey):
+            write_bellman(record, dst)
+        else:
+            write_zkey(record, dst)
 
     @property
     def sizes(self) -> dict[str, int]:
         """Counts that tell how big the key is, and the bytes it holds."""
         record = self._owned()
-        arrays = [v for v in vars(record).values() if hasattr(v, "nbytes")]
+        if isinstance(record, BellmanKey):
+            counts = {"n_a": len(record.a), "n_b": len(record.b_1)}
+        else:
+            counts = {"nnz_a": record.rows_a.nnz, "nnz_b": record.rows_b.nnz}
         return {
             "n_vars": record.n_vars,
             "n_public": record.n_public,
             "domain_size": record.domain_size,
-            "nnz_a": record.rows_a.nnz,
-            "nnz_b": record.rows_b.nnz,
-            "nbytes": sum(a.nbytes for a in arrays),
+            **counts,
+            "nbytes": sum(v.nbytes for v in vars(record).values() if hasattr(v, "nbytes")),
         }
 
     @property
@@ -143,16 +153,16 @@ class ProvingKey:
 
     def __getattr__(self, name: str) -> Any:
         # only reached for what is not set here: the record's attributes
-        if name not in Zkey.__dataclass_fields__:
+        if name not in _ATTRIBUTES:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._owned(), name)
 
     @property
-    def record(self) -> Zkey:
+    def record(self) -> Zkey | BellmanKey:
         """All arrays at once: who holds it may use it after `close` too."""
         return self._owned()
 
-    def _owned(self) -> Zkey:
+    def _owned(self) -> Zkey | BellmanKey:
         if self._record is None:
             raise UseAfterRelease("the proving key is closed")
         return self._record
@@ -164,7 +174,10 @@ class ProvingKey:
         return f"<ProvingKey {self.kind} {r.curve.name}, {r.n_vars} wires, {r.n_public} public, domain {r.domain_size}>"
 
 
-def _check_scalars(record: Zkey) -> None:
+_ATTRIBUTES = {*Zkey.__dataclass_fields__, *BellmanKey.__dataclass_fields__}
+
+
+def _check_scalars(record: Zkey | BellmanKey) -> None:
     # e(beta_1, G2) = e(G1, beta_2): one scalar in both groups
     g1, g2 = record.curve.g1, record.curve.g2
     x, y = g1.generator()
@@ -176,4 +189,25 @@ def _check_scalars(record: Zkey) -> None:
         if not pairing_product_is_one(
             record.curve, np.concatenate([first, minus_one]), np.concatenate([one, second])
         ):
-            raise FormatError(f"{name}_1 and {name}_2 are not of the same scalar", section=2)
+            raise FormatError(
+                f"{name}_1 and {name}_2 are not of the same scalar",
+                section=f"{name}_g2" if isinstance(record, BellmanKey) else 2,
+            )
+
+
+def _check_circuit(record: Zkey | BellmanKey, r1cs: R1cs) -> None:
+    facts = {
+        "curve": (r1cs.curve.name, record.curve.name),
+        "number of wires": (r1cs.n_wires, record.n_vars),
+        "number of public values": (r1cs.n_public, record.n_public),
+    }
+    if isinstance(record, BellmanKey):
+        n_rows = r1cs.n_constraints + r1cs.n_public + 1
+        facts["domain size"] = (1 << (n_rows - 1).bit_length(), record.domain_size)
+        facts["number of wires in A"] = (int(r1cs.occurs_in_a.sum()), len(record.a))
+        facts["number of wires in B"] = (int(r1cs.occurs_in_b.sum()), len(record.b_1))
+    for fact, (theirs, ours) in facts.items():
+        if theirs != ours:
+            raise KeyMismatchError(
+                f"the r1cs is of another circuit than the key: its {fact} is {theirs}, the key's {ours}"
+            )

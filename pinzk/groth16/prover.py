@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Groth16 prover for snarkjs keys, step by step as in the paper (Groth 2016, section 3.2).
+"""The Groth16 prover, step by step as in the paper (Groth 2016, section 3.2).
 
     A = alpha + sum w_i A_i + r delta
     B = beta + sum w_i B_i + s delta
@@ -24,13 +24,14 @@ from .. import backend
 from .._core import cpu
 from ..curves import Field, Group, Words
 from ..errors import SelfCheckError, UseAfterRelease, WitnessError
-from ..formats.sparse import SparseRows
+from ..formats.zkey import Zkey
 from ..stages import quotient
 from ..stages.ntt import Domain
 from .constraints import R1cs, canonical_witness
 from .keys import ProvingKey
 from .proof import Proof
 from .verifier import why_invalid
+from .witness import Witness
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Prover:
         self._threads = cpu.num_threads(threads)
         self._self_check = bool(self_check)
         log_n = key.domain_size.bit_length() - 1
-        self._domain = Domain(key.curve, log_n, root="snarkjs", device=self._device, threads=self._threads)
+        self._domain = Domain(key.curve, log_n, root=key.kind, device=self._device, threads=self._threads)
         self._key: ProvingKey | None = key
 
     def __enter__(self) -> Self:
@@ -134,23 +135,31 @@ class Prover:
         r, s = _blinding(fr)
 
         with clock("evaluate"):
-            a = self._evaluate(fr, key.rows_a, w)
-            b = self._evaluate(fr, key.rows_b, w)  # there is no matrix C: c = a b
+            if isinstance(key, Zkey):
+                evaluations = self._snarkjs_rows(key, w)
+                w_a = w_b = w
+            else:
+                r1cs = _constraints_of(r1cs)
+                evaluations = self._bellman_rows(r1cs, w)
+                w_a, w_b = w[r1cs.occurs_in_a], w[r1cs.occurs_in_b]
         with clock("quotient"):
-            h = quotient.snarkjs(self._domain, a, b)
-            del a, b
+            if isinstance(key, Zkey):
+                h = quotient.snarkjs(self._domain, *evaluations)
+            else:
+                h = quotient.bellman(self._domain, *evaluations)
+            del evaluations
             cpu.from_montgomery(fr, h, h, threads=self._threads)  # as the MSM wants it
         with clock("msm_h"):
             h_sum = self._msm(g1, key.h, h)
             del h
         with clock("msm_a"):
-            a_sum = self._msm(g1, key.a, w)
+            a_sum = self._msm(g1, key.a, w_a)
         with clock("msm_b_1"):
-            b_1_sum = self._msm(g1, key.b_1, w)
+            b_1_sum = self._msm(g1, key.b_1, w_b)
         with clock("msm_b_2"):
-            b_2_sum = self._msm(g2, key.b_2, w)
+            b_2_sum = self._msm(g2, key.b_2, w_b)
         with clock("msm_c"):
-            l_sum = self._msm(g1, key.c, w[key.n_public + 1 :])
+            l_sum = self._msm(g1, key.c if isinstance(key, Zkey) else key.l, w[key.n_public + 1 :])
 
         with clock("combine"):
             a_1 = _combine(g1, (1, key.alpha_1), (1, a_sum), (r, key.delta_1))
@@ -174,8 +183,23 @@ class Prover:
         }
         return ProofResult(proof, public, stats)
 
-    def _evaluate(self, fr: Field, rows: SparseRows, w: Words) -> Words:
-        return cpu.sparse_rows(fr, rows.indptr, rows.indices, rows.values, w, threads=self._threads)
+    def _snarkjs_rows(self, key: Zkey, w: Words) -> list[Words]:
+        # all rows of the domain are in the key, and there is no matrix C: c = a b
+        return [
+            cpu.sparse_rows(key.curve.fr, m.indptr, m.indices, m.values, w, threads=self._threads)
+            for m in (key.rows_a, key.rows_b)
+        ]
+
+    def _bellman_rows(self, r1cs: R1cs, w: Words) -> list[Words]:
+        # behind the constraints comes input_i * 0 = 0 for every input, the one among them
+        n, m = r1cs.n_constraints, r1cs.n_public + 1
+        rows = [np.zeros((self._domain.size, 4), dtype=np.uint64) for _ in range(3)]
+        for out, values in zip(
+            rows, r1cs.evaluate(Witness(r1cs.curve, w), threads=self._threads), strict=True
+        ):
+            out[:n] = values
+        cpu.to_montgomery(r1cs.curve.fr, w[:m], rows[0][n : n + m], threads=self._threads)
+        return rows
 
     def _msm(self, group: Group, bases: Words, scalars: Words) -> Words:
         return cpu.msm(group, bases, scalars, threads=self._threads)
@@ -184,6 +208,12 @@ class Prover:
 def _blinding(fr: Field) -> tuple[int, int]:
     # uniform in [0, order), from the operating system, anew for every proof: with known r, s a proof tells about the witness
     return secrets.randbelow(fr.modulus), secrets.randbelow(fr.modulus)
+
+
+def _constraints_of(r1cs: R1cs | None) -> R1cs:
+    if r1cs is None:
+        raise ValueError("a bellman key has no matrices: load it with r1cs= to prove from a witness")
+    return r1cs
 
 
 def _combine(group: Group, *terms: tuple[int, Words]) -> Words:

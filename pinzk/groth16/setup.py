@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -124,12 +125,16 @@ def _bellman(r1cs: R1cs, secret: ToxicWaste) -> BellmanKey:
     wires = _wires(r1cs, domain, _with_public_rows(r1cs, domain.size), secret)
     loose = ~wires.l.any(axis=1)
     if loose.any():
-        raise ValueError(f"wire {m + int(loose.argmax())} is private and unconstrained: a bellman key cannot have it")
+        raise ValueError(
+            f"wire {m + int(loose.argmax())} is private and unconstrained: a bellman key cannot have it"
+        )
     # the prover leaves out the wires that occur nowhere; here one may also be left out because its terms cancel
     for name, polynomials, occurs in (("A", wires.a, r1cs.occurs_in_a), ("B", wires.b, r1cs.occurs_in_b)):
         cancelled = polynomials.any(axis=1) != occurs
         if cancelled.any():
-            raise ValueError(f"wire {int(cancelled.argmax())} has terms in {name} that cancel: add them up first")
+            raise ValueError(
+                f"wire {int(cancelled.argmax())} has terms in {name} that cancel: add them up first"
+            )
     z = pow(secret.tau, domain.size, fr.modulus) - 1
     h = cpu.powers(fr, secret.tau, domain.size - 1, first=z * pow(secret.delta, -1, fr.modulus))
 
@@ -156,12 +161,15 @@ def _bellman(r1cs: R1cs, secret: ToxicWaste) -> BellmanKey:
     )
 
 
-_KINDS = {"snarkjs": _snarkjs, "bellman": _bellman}
+_KINDS: dict[str, Callable[[R1cs, ToxicWaste], Zkey | BellmanKey]] = {
+    "snarkjs": _snarkjs,
+    "bellman": _bellman,
+}
 
 
 @dataclass(frozen=True)
 class _Wires:
-    """Every wire's polynomials at tau, Montgomery form: of A and B, k = beta a + alpha b + c, and l = k / delta if private."""
+    """Every wire's polynomials at tau, Montgomery form: of A, of B, k = beta a + alpha b + c; l = k / delta of private ones."""
 
     a: Words
     b: Words

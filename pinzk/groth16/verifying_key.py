@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from functools import cached_property
 from typing import IO, Any
@@ -11,8 +12,10 @@ import numpy as np
 
 from .._core.pairing import PreparedKey
 from ..curves import Curve, Words
+from ..formats.bellman import looks_like_bellman, read_bellman_vk
 from ..formats.output import replacing
 from ..formats.proof import VerifyingKeyRecord, read_verifying_key, verifying_key_json
+from ..formats.source import Source
 from .points import owned_points
 
 
@@ -64,12 +67,12 @@ class VerifyingKey:
 
     @staticmethod
     def load(src: Any) -> VerifyingKey:
-        """Load a verification_key.json as snarkjs writes it.
+        """Load a verification_key.json as snarkjs writes it, or a ``.vk`` or parameter file of bellman; the bytes tell.
 
         Parameters
         ----------
         src : path, bytes, buffer, file object, dict or VerifyingKey
-            ``vk_alphabeta_12`` may be absent; it is computed, never believed.
+            ``vk_alphabeta_12`` may be absent; it is computed, never believed. Of parameters only the beginning is read.
 
         Raises
         ------
@@ -80,7 +83,14 @@ class VerifyingKey:
         """
         if isinstance(src, VerifyingKey):
             return src
-        record, path = read_verifying_key(src)
+        if isinstance(src, (dict, list, tuple, io.TextIOBase)):
+            record, path = read_verifying_key(src)
+        else:
+            with Source.open(src, "verification key") as source:
+                if looks_like_bellman(source):
+                    record, path = read_bellman_vk(source), source.name
+                else:
+                    record, path = read_verifying_key(source)
         return VerifyingKey(**vars(record), path=path)
 
     @property
