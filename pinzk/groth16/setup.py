@@ -169,7 +169,7 @@ _KINDS: dict[str, Callable[[R1cs, ToxicWaste], Zkey | BellmanKey]] = {
 
 @dataclass(frozen=True)
 class _Wires:
-    """Every wire's polynomials at tau, Montgomery form: of A, of B, k = beta a + alpha b + c; l = k / delta of private ones."""
+    """Every wire's polynomials at tau, Montgomery form: of A, of B, and k = beta a + alpha b + c; `l` is k / delta."""
 
     a: Words
     b: Words

@@ -64,8 +64,7 @@ void encode_points(const word* points, word* out, size_t n, const Job& job) {
     for (size_t k = begin; k < end; k++) {
       const bool infinity = rows<Affine<F>>(points)[k].is_infinity();
       Limbs<Fp::N> x[elements];
-      for (int i = 0; i < elements; i++)
-        x[place_of<F, Fp>(i)] = swapped(rows<Fp>(points)[k * elements + i].to_canonical());
+      for (int i = 0; i < elements; i++) x[place_of<F, Fp>(i)] = swapped(rows<Fp>(points)[k * elements + i].to_canonical());
       if (infinity) x[0].word[0] |= flag_infinity;
       for (int i = 0; i < elements; i++) rows<Limbs<Fp::N>>(out)[k * elements + i] = x[i];
     }
