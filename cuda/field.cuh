@@ -21,6 +21,29 @@ constexpr u64 negative_inverse(u64 p) {
   return ~x + 1;
 }
 
+// a b mod 2^(64N)
+template <int N>
+constexpr Limbs<N> low_product(const Limbs<N>& a, const Limbs<N>& b) {
+  Limbs<N> r{};
+  for (int i = 0; i < N; i++) {
+    u64 carry = 0;
+    for (int j = 0; i + j < N; j++) r.word[i + j] = mac_portable(a.word[j], b.word[i], r.word[i + j], carry, carry);
+  }
+  return r;
+}
+
+// -1 / p mod 2^(64N), the same iteration on N words
+template <int N>
+constexpr Limbs<N> negative_inverse(const Limbs<N>& p) {
+  Limbs<N> x{};
+  x.word[0] = ~negative_inverse(p.word[0]) + 1;  // 1 / p mod 2^64
+  for (int bits = 64; bits < 64 * N; bits *= 2) {
+    Limbs<N> two_minus = minus(Limbs<N>{{2}}, low_product(p, x));
+    x = low_product(x, two_minus);
+  }
+  return minus(Limbs<N>{}, x);
+}
+
 // 2x mod p for x < p < 2^(64N - 1)
 template <int N>
 constexpr Limbs<N> twice(const Limbs<N>& x, const Limbs<N>& p) {
@@ -163,6 +186,7 @@ struct Field {
   static constexpr u64 np = derive::negative_inverse(P::modulus.word[0]);    // -1/p mod 2^64
   static constexpr Limbs<N> r = derive::power_of_two(64 * N, P::modulus);    // R mod p, the one of this field
   static constexpr Limbs<N> r2 = derive::power_of_two(128 * N, P::modulus);  // R^2 mod p
+  static constexpr Limbs<N> negative_inverse() { return derive::negative_inverse(P::modulus); }  // -1/p mod R
   static_assert(!(P::modulus.word[N - 1] >> 63) && (P::modulus.word[0] & 1), "odd modulus with a clear top bit");
 
   Limbs<N> limbs;

@@ -56,6 +56,47 @@ PINZK_INLINE u64 sub_borrow(u64 a, u64 b, u64& borrow) {
   borrow = (a < b) | (t < borrow);
   return r;
 }
+
+// The processor's carry flag, word by word: a chain begins with a `_cc` that reads no flag, and must stay inside one function.
+#define PINZK_CARRY_OP(name, ptx)                                        \
+  PINZK_INLINE u32 name(u32 a, u32 b) {                                  \
+    u32 r;                                                               \
+    asm volatile(ptx " %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));         \
+    return r;                                                            \
+  }
+PINZK_CARRY_OP(add_cc, "add.cc.u32")
+PINZK_CARRY_OP(addc_cc, "addc.cc.u32")
+PINZK_CARRY_OP(addc, "addc.u32")
+PINZK_CARRY_OP(sub_cc, "sub.cc.u32")
+PINZK_CARRY_OP(subc_cc, "subc.cc.u32")
+PINZK_CARRY_OP(subc, "subc.u32")
+#undef PINZK_CARRY_OP
+// 0 - x, opaque to the compiler: a plain minus would be folded into the next product and break its fusion
+PINZK_INLINE u32 negate(u32 x) {
+  u32 r;
+  asm volatile("sub.u32 %0, 0, %1;" : "=r"(r) : "r"(x));
+  return r;
+}
+// low word of a * b + c + flag
+PINZK_INLINE u32 madc_lo(u32 a, u32 b, u32 c) {
+  u32 r;
+  asm volatile("madc.lo.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+  return r;
+}
+// (hi, lo) = a * b; mad_wide: + (c1, c0), opening a chain; madc_wide: + the flag too. One statement, so one IMAD.WIDE each.
+PINZK_INLINE void mul_wide(u32& lo, u32& hi, u32 a, u32 b) {
+  asm volatile("mul.lo.u32 %0, %2, %3;\n\tmul.hi.u32 %1, %2, %3;" : "=&r"(lo), "=r"(hi) : "r"(a), "r"(b));
+}
+PINZK_INLINE void mad_wide(u32& lo, u32& hi, u32 a, u32 b, u32 c0, u32 c1) {
+  asm volatile("mad.lo.cc.u32 %0, %2, %3, %4;\n\tmadc.hi.cc.u32 %1, %2, %3, %5;"
+               : "=&r"(lo), "=r"(hi)
+               : "r"(a), "r"(b), "r"(c0), "r"(c1));
+}
+PINZK_INLINE void madc_wide(u32& lo, u32& hi, u32 a, u32 b, u32 c0, u32 c1) {
+  asm volatile("madc.lo.cc.u32 %0, %2, %3, %4;\n\tmadc.hi.cc.u32 %1, %2, %3, %5;"
+               : "=&r"(lo), "=r"(hi)
+               : "r"(a), "r"(b), "r"(c0), "r"(c1));
+}
 #else
 #define PINZK_UNROLL _Pragma("GCC unroll 16")
 using u128 = unsigned __int128;
@@ -73,6 +114,48 @@ PINZK_INLINE u64 sub_borrow(u64 a, u64 b, u64& borrow) {
   const u128 t = static_cast<u128>(a) - b - borrow;
   borrow = static_cast<u64>(t >> 64) & 1;
   return static_cast<u64>(t);
+}
+
+// The same with a visible flag, so that g++ tests the device's algorithms bit for bit (docs/arithmetic.md, 3). Tests only.
+inline thread_local u32 carry_flag = 0;
+inline u32 add_cc(u32 a, u32 b) {
+  const u64 t = u64(a) + b;
+  carry_flag = t >> 32 & 1;
+  return static_cast<u32>(t);
+}
+inline u32 addc_cc(u32 a, u32 b) {
+  const u64 t = u64(a) + b + carry_flag;
+  carry_flag = t >> 32 & 1;
+  return static_cast<u32>(t);
+}
+inline u32 addc(u32 a, u32 b) { return a + b + carry_flag; }
+inline u32 sub_cc(u32 a, u32 b) {
+  const u64 t = u64(a) - b;
+  carry_flag = t >> 32 & 1;
+  return static_cast<u32>(t);
+}
+inline u32 subc_cc(u32 a, u32 b) {
+  const u64 t = u64(a) - b - carry_flag;
+  carry_flag = t >> 32 & 1;
+  return static_cast<u32>(t);
+}
+inline u32 subc(u32 a, u32 b) { return a - b - carry_flag; }
+inline u32 negate(u32 x) { return 0u - x; }
+inline u32 madc_lo(u32 a, u32 b, u32 c) { return a * b + c + carry_flag; }
+inline void mul_wide(u32& lo, u32& hi, u32 a, u32 b) {
+  const u64 t = u64(a) * b;
+  lo = static_cast<u32>(t);
+  hi = static_cast<u32>(t >> 32);
+}
+inline void madc_wide(u32& lo, u32& hi, u32 a, u32 b, u32 c0, u32 c1) {
+  const u64 p = u64(a) * b, low = u64(static_cast<u32>(p)) + c0 + carry_flag, high = (p >> 32) + c1 + (low >> 32);
+  lo = static_cast<u32>(low);
+  hi = static_cast<u32>(high);
+  carry_flag = high >> 32 & 1;
+}
+inline void mad_wide(u32& lo, u32& hi, u32 a, u32 b, u32 c0, u32 c1) {
+  carry_flag = 0;
+  madc_wide(lo, hi, a, b, c0, c1);
 }
 #endif
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element-wise work on vectors over Fr: products, scaling, bit reversal, conversions. Bound by memory.
+//
+// Needs `Curve`; compiled by pinzk/kernels.py.
+#include "chains.cuh"
+
+namespace pinzk {
+
+using Fr = Curve::Fr;
+
+struct alignas(16) Quad {
+  u64 w[2];
+};
+PINZK_INLINE Fr load(const u64* p) {
+  const Quad lo = reinterpret_cast<const Quad*>(p)[0], hi = reinterpret_cast<const Quad*>(p)[1];
+  return Fr{{{lo.w[0], lo.w[1], hi.w[0], hi.w[1]}}};
+}
+PINZK_INLINE void store(u64* p, const Fr& x) {
+  reinterpret_cast<Quad*>(p)[0] = Quad{{x.limbs.word[0], x.limbs.word[1]}};
+  reinterpret_cast<Quad*>(p)[1] = Quad{{x.limbs.word[2], x.limbs.word[3]}};
+}
+
+// this thread's element, and the step to its next one
+PINZK_INLINE u64 first() { return u64(blockIdx.x) * blockDim.x + threadIdx.x; }
+PINZK_INLINE u64 stride() { return u64(gridDim.x) * blockDim.x; }
+
+}  // namespace pinzk
+
+using namespace pinzk;
+
+// out = a b; out may be a or b
+extern "C" __global__ void vec_mul(u64* out, const u64* a, const u64* b, const u64 n) {
+  for (u64 i = first(); i < n; i += stride()) store(out + 4 * i, load(a + 4 * i) * load(b + 4 * i));
+}
+
+// out = a b - c; out may be any of them
+extern "C" __global__ void vec_mul_sub(u64* out, const u64* a, const u64* b, const u64* c, const u64 n) {
+  for (u64 i = first(); i < n; i += stride()) store(out + 4 * i, load(a + 4 * i) * load(b + 4 * i) - load(c + 4 * i));
+}
+
+// x[i] *= factors[i mod m], m a power of two
+extern "C" __global__ void vec_scale(u64* x, const u64* factors, const u64 m, const u64 n) {
+  for (u64 i = first(); i < n; i += stride()) store(x + 4 * i, load(x + 4 * i) * load(factors + 4 * (i & (m - 1))));
+}
+
+// out[i] = c base^e(i): squares holds c, then base^(2^j); e(i) = i, or i bit-reversed in log_n bits where `reversed`
+extern "C" __global__ void vec_powers(u64* out, const u64* squares, const int log_n, const u32 reversed) {
+  for (u64 i = first(); i < u64(1) << log_n; i += stride()) {
+    u64 e = reversed && log_n ? __brevll(i) >> (64 - log_n) : i;
+    Fr x = load(squares);
+    for (int j = 1; e; e >>= 1, j++)
+      if (e & 1) x = x * load(squares + 4 * j);
+    store(out + 4 * i, x);
+  }
+}
+
+// out = in with the index of every element of a vector of 2^log_n bit-reversed; out is not in
+extern "C" __global__ void vec_bit_reverse(u64* out, const u64* in, const int log_n, const u64 n) {
+  const u64 mask = (u64(1) << log_n) - 1;
+  for (u64 i = first(); i < n; i += stride()) {
+    const u64 j = (i & ~mask) | (log_n ? __brevll(i & mask) >> (64 - log_n) : 0);
+    store(out + 4 * i, load(in + 4 * j));
+  }
+}
