@@ -155,15 +155,45 @@ PINZK_INLINE void join_low(u32* r, const u32* e, const u32* o) {
 
 }  // namespace chain
 
+namespace chain {
+
+// e + 2^32 o -= q p mod 2^(32W)
+template <class F>
+PINZK_INLINE void subtract_multiple(u32* e, u32* o, const u32* q) {
+  constexpr int W = 2 * F::N;
+  constexpr u64 low = F::modulus.word[0];
+  if constexpr (low == 0xffffffff00000001u) {
+    // p = h 2^64 - 2^32 + 1 (BLS12-381 Fr): two words less of product, - q p = - q h 2^64 + q 2^32 - q
+    u32 h[W];
+    PINZK_UNROLL
+    for (int i = 2; i < W; i++) h[i] = word32(minus(Limbs<F::N>{}, F::modulus), i);  // the words of -(h 2^64)
+    mul_low<W - 2>(e + 2, o + 2, h + 2, q);
+    o[0] = add_cc(o[0], q[0]);
+    PINZK_UNROLL
+    for (int i = 1; i < W - 2; i++) o[i] = addc_cc(o[i], q[i]);
+    o[W - 2] = addc(o[W - 2], q[W - 2]);
+    e[0] = sub_cc(e[0], q[0]);
+    PINZK_UNROLL
+    for (int i = 1; i < W - 1; i++) e[i] = subc_cc(e[i], q[i]);
+    e[W - 1] = subc(e[W - 1], q[W - 1]);
+  } else {
+    u32 m[W];
+    PINZK_UNROLL
+    for (int i = 0; i < W; i++) m[i] = word32(minus(Limbs<F::N>{}, F::modulus), i);
+    mul_low<W>(e, o, m, q);
+  }
+}
+
+}  // namespace chain
+
 template <class F>
 PINZK_INLINE Lazy<F> Lazy<F>::times(const Fixed<F>& f) const {
-  constexpr Limbs<N> negated = minus(Limbs<N>{}, F::modulus);  // 2^(32W) - p
-  u32 q[W], e[W], o[W], m[W];
+  u32 q[W], e[W], o[W];
   chain::mul_high<W>(q, v.w, f.quotient.w);
   PINZK_UNROLL
-  for (int i = 0; i < W; i++) e[i] = o[i] = 0, m[i] = chain::word32(negated, i);
+  for (int i = 0; i < W; i++) e[i] = o[i] = 0;
   chain::mul_low<W>(e, o, v.w, f.w.w);
-  chain::mul_low<W>(e, o, m, q);
+  chain::subtract_multiple<F>(e, o, q);
   Lazy r;
   chain::join_low<W>(r.v.w, e, o);
   return r;

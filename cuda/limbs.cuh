@@ -57,12 +57,13 @@ PINZK_INLINE u64 sub_borrow(u64 a, u64 b, u64& borrow) {
   return r;
 }
 
-// The processor's carry flag, word by word: a chain begins with a `_cc` that reads no flag, and must stay inside one function.
-#define PINZK_CARRY_OP(name, ptx)                                        \
-  PINZK_INLINE u32 name(u32 a, u32 b) {                                  \
-    u32 r;                                                               \
-    asm volatile(ptx " %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));         \
-    return r;                                                            \
+// The processor's carry flag, word by word: a chain begins with a `_cc` that reads no flag, and must stay inside one
+// function.
+#define PINZK_CARRY_OP(name, ptx)                                \
+  PINZK_INLINE u32 name(u32 a, u32 b) {                          \
+    u32 r;                                                       \
+    asm volatile(ptx " %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b)); \
+    return r;                                                    \
   }
 PINZK_CARRY_OP(add_cc, "add.cc.u32")
 PINZK_CARRY_OP(addc_cc, "addc.cc.u32")

@@ -89,7 +89,8 @@ PINZK_INLINE void dif8(Z* x, const u32* roots) {
   x[3] = x[3].times(i);
   butterfly(x[2], x[3]);
   x[6] = x[6].times(i);
-  const Z a = loose_sub(x[5], x[7]).times(load_twiddle(roots + 16)), b = loose_add(x[5], x[7]).times(load_twiddle(roots + 32));
+  const Z a = loose_sub(x[5], x[7]).times(load_twiddle(roots + 16)),
+          b = loose_add(x[5], x[7]).times(load_twiddle(roots + 32));
   butterfly(x[4], x[6]);  // p, q
   x[5] = a + b;
   x[7] = b - a;
@@ -104,7 +105,8 @@ PINZK_INLINE void dit8(Z* x, const u32* roots) {
   const Twiddle i = load_twiddle(roots);
   butterfly(x[4], x[6]);
   x[6] = x[6].times(i);
-  const Z a = loose_sub(x[5], x[7]).times(load_twiddle(roots + 16)), b = loose_add(x[5], x[7]).times(load_twiddle(roots + 32));
+  const Z a = loose_sub(x[5], x[7]).times(load_twiddle(roots + 16)),
+          b = loose_add(x[5], x[7]).times(load_twiddle(roots + 32));
   x[5] = a + b;
   x[7] = b - a;
   butterfly(x[0], x[1]);
@@ -149,15 +151,17 @@ PINZK_INLINE int reverse(int x, int bits) { return static_cast<int>(__brev(stati
 
 // one pass: what is where
 struct Pass {
-  int levels;      // L, 3..10
-  int log_q;       // columns of a block, 0 in the innermost pass
-  u64 columns;     // all columns of all blocks: n * batch / 2^L
-  const u32* row;  // w_1024^j as fixed operands, j < 1024
-  const u32* roots;       // Step8
-  const u32* twiddles;    // w_m^(i rev_L(P)) at P q + i; null in the innermost pass
+  int levels;           // L, 3..10
+  int log_q;            // columns of a block, 0 in the innermost pass
+  u64 columns;          // all columns of all blocks: n * batch / 2^L
+  const u32* row;       // w_1024^j as fixed operands, j < 1024
+  const u32* roots;     // Step8
+  const u32* twiddles;  // w_m^(i rev_L(P)) at P q + i; null in the innermost pass
 
   // address of row 0 of a column, in elements; rows are q apart
-  PINZK_INLINE u64 base(u64 column) const { return (column >> log_q << (log_q + levels)) + (column & ((u64(1) << log_q) - 1)); }
+  PINZK_INLINE u64 base(u64 column) const {
+    return (column >> log_q << (log_q + levels)) + (column & ((u64(1) << log_q) - 1));
+  }
 };
 
 // a thread's place in its tile
@@ -225,7 +229,8 @@ struct Column {
       const int f = static_cast<int>(__brev(p >> (3 - b)) >> 1 >> (31 - b));
       const int position = step.t + ((p & ((1 << (3 - b)) - 1)) << (step.s - 3));
       const u32* factor = pass.row + 16 * ((position * f) << (tile_log - step.s));
-      if (!inner && column_ends) factor = pass.twiddles + 16 * (element(step.row(p)) + (index & ((u64(1) << pass.log_q) - 1)));
+      if (!inner && column_ends)
+        factor = pass.twiddles + 16 * (element(step.row(p)) + (index & ((u64(1) << pass.log_q) - 1)));
       if (p || (!inner && column_ends)) x[p] = x[p].times(load_twiddle(factor));
     }
   }
@@ -335,9 +340,9 @@ PINZK_INLINE void dit_pass(u32* data, const Pass& pass, u32 canonical) {
 
 using namespace pinzk;
 
-#define PINZK_PASS(name, body)                                                                                            \
+#define PINZK_PASS(name, body)                                                                                     \
   extern "C" __global__ __launch_bounds__(threads, 4) void name(u32* data, const Pass pass, const u32 canonical) { \
-    body(data, pass, canonical);                                                                                          \
+    body(data, pass, canonical);                                                                                   \
   }
 PINZK_PASS(ntt_dif, dif_pass<false>)
 PINZK_PASS(ntt_dif_inner, dif_pass<true>)
@@ -390,8 +395,7 @@ extern "C" __global__ void ntt_small(u64* data, const u64* root, const int log_n
   Fr x[4], w;
   for (int i = 0; i < 4; i++) w.limbs.word[i] = root[i];
   for (int j = 0; j < n; j++)
-    for (int i = 0; i < 4; i++)
-      x[reversed_in ? reverse(j, log_n) : j].limbs.word[i] = data[4 * (v * n + j) + i];
+    for (int i = 0; i < 4; i++) x[reversed_in ? reverse(j, log_n) : j].limbs.word[i] = data[4 * (v * n + j) + i];
   for (int k = 0; k < n; k++) {
     Fr sum = Fr::zero(), step = Fr::one(), power = Fr::one();
     for (int i = 0; i < k; i++) step = step * w;

@@ -26,7 +26,11 @@ from pinzk.curves import Field, Group, Words
 ROOT = Path(__file__).resolve().parent.parent
 STRUCTS = {"bn254": "Bn254On", "bls12_381": "Bls12_381On", "toy": "ToyOn"}
 # C++'s types of machines, and the headers that hold them
-MACHINES = {"portable": ("Portable", "field.cuh"), "adx": ("Adx", "adx.hpp")}
+MACHINES = {
+    "portable": ("Portable", "field.cuh"),
+    "adx": ("Adx", "adx.hpp"),
+    "chains": ("Chains", "chains.cuh"),  # the GPU's, its carry flag emulated
+}
 INCLUDE = [ROOT / "cuda", ROOT / "pinzk/_core/cpu_loops", ROOT / "tests/native"]
 
 
@@ -37,7 +41,7 @@ def machines(curve_name: str) -> list[str]:
     except OSError:
         text = ""
     flags = set(" ".join(re.findall(r"^flags\s*:(.*)$", text, re.M)).split())
-    return ["portable", *(["adx"] if curve_name != "toy" and {"adx", "bmi2"} <= flags else [])]
+    return ["portable", "chains", *(["adx"] if curve_name != "toy" and {"adx", "bmi2"} <= flags else [])]
 
 
 COMMON_OPS = ["add", "subtract", "negate", "multiply", "twice", "square", "inverse"]
@@ -115,6 +119,19 @@ class FieldDoor:
         call = _library(self.field.curve_name, self.machine).field_op
         call(which, FIELD_OPS.index(op), _pointer(a), _pointer(b), _pointer(out), ctypes.c_size_t(len(a)))
         return out
+
+
+LAZY_OPS = ["add", "subtract", "canonical", "times_fixed", "times", "loose_add", "loose_subtract", "quotient"]
+
+
+def lazy_op(field: Field, op: str, a: Words, b: Words, c: Words) -> Words:
+    """An operation of `Lazy` on a scalar field: rows a and b below 2p, c below p; see ``native/probe.hpp``."""
+    rows = [np.ascontiguousarray(v, dtype=np.uint64) for v in (a, b, c)]
+    assert all(v.shape == (len(a), field.limbs) for v in rows)
+    out = np.empty_like(rows[0])
+    call = _library(field.curve_name, "chains").lazy_op
+    call(LAZY_OPS.index(op), *map(_pointer, rows), _pointer(out), ctypes.c_size_t(len(out)))
+    return out
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "lazy.cuh"
+
 namespace pinzk::probe {
 
 using word = std::uint64_t;
@@ -88,6 +90,35 @@ Fp2<B> field(FieldOp op, const Fp2<B>& a, const Fp2<B>& b, bool aliased) {
     default:
       return common(op, a, b, aliased);
   }
+}
+
+// lazy residues: a and b below 2p, results below 2p; c is a field element, in products as a fixed operand or as it is.
+// quotient: of the fixed operand c. loose_*: a +- b goes into the product by c unreduced.
+enum class LazyOp { add, subtract, canonical, times_fixed, times, loose_add, loose_subtract, quotient };
+
+template <class F>
+Limbs<F::N> lazy(LazyOp op, const Limbs<F::N>& a, const Limbs<F::N>& b, const F& c) {
+  const Lazy<F> x{Words<F::N>::from(a)}, y{Words<F::N>::from(b)};
+  const Fixed<F> f = fixed_operand(c);
+  switch (op) {
+    case LazyOp::add:
+      return (x + y).v.limbs();
+    case LazyOp::subtract:
+      return (x - y).v.limbs();
+    case LazyOp::canonical:
+      return x.canonical().v.limbs();
+    case LazyOp::times_fixed:
+      return x.times(f).v.limbs();
+    case LazyOp::times:
+      return x.times(Words<F::N>::from(c.limbs)).v.limbs();
+    case LazyOp::loose_add:
+      return loose_add(x, y).times(f).v.limbs();
+    case LazyOp::loose_subtract:
+      return loose_sub(x, y).times(f).v.limbs();
+    case LazyOp::quotient:
+      return f.quotient.limbs();
+  }
+  return a;
 }
 
 enum class PointOp { from_affine, twice, add_affine, add, add_itself, doubled, negate, negate_affine, to_affine, times };
@@ -186,6 +217,14 @@ void field_op(int which, int op, const word* a, const word* b, word* out, size_t
   if (which == 0) field_rows<Curve::Fr>(op, a, b, out, n);
   if (which == 1) field_rows<Curve::Fp>(op, a, b, out, n);
   if (which == 2) field_rows<pinzk::Fp2<Curve::Fp>>(op, a, b, out, n);
+}
+
+void lazy_op(int op, const word* a, const word* b, const word* c, word* out, size_t n) {
+  using namespace pinzk::probe;
+  using F = Curve::Fr;
+  for (size_t i = 0; i < F::N * n; i += F::N)
+    store(out + i,
+          lazy(static_cast<LazyOp>(op), load<pinzk::Limbs<F::N>>(a + i), load<pinzk::Limbs<F::N>>(b + i), load<F>(c + i)));
 }
 
 void point_op(int group, int op, const word* a, const word* b, word* out, size_t n) {
