@@ -8,10 +8,9 @@ import os
 import re
 
 from . import VerifyingKey
-from .cli_files import source
 from .cli_report import DEVICES
 from .curves import Curve
-from .formats.zkey import ZkeyHeader, read_zkey_header
+from .formats.zkey import read_zkey_header
 
 
 def device_name(text: str) -> str:
@@ -45,16 +44,11 @@ def use_threads(threads: int | None) -> None:
         os.environ["PINZK_NUM_THREADS"] = str(threads)
 
 
-def load_vk(path: str) -> VerifyingKey:
-    """The verification key of a JSON file, or of a proving key, told by the bytes."""
-    data = source(path)
-    if begins_with(data, b"zkey"):
-        return vk_of(read_zkey_header(data))
-    return VerifyingKey.load(data)
-
-
-def vk_of(header: ZkeyHeader) -> VerifyingKey:
-    """The verification key inside a proving key."""
+def load_vk(data: str | bytes) -> VerifyingKey:
+    """The verification key of a path or bytes: a file of its own, or a proving key, of which only the beginning is read."""
+    if not begins_with(data, b"zkey"):
+        return VerifyingKey.load(data)
+    header = read_zkey_header(data)
     return VerifyingKey(
         header.curve,
         alpha_1=header.alpha_1,

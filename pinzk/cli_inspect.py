@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 
 from . import Proof, Prover, ProvingKey, R1cs, Witness
-from .cli_arguments import add_threads, begins_with, use_threads, vk_of
+from .cli_arguments import add_threads, begins_with, load_vk, use_threads
 from .cli_files import check_paths, source, write_together
 from .cli_report import Reporter, print_json, print_result, print_table
 from .errors import InsecureKeyError, WitnessError
@@ -22,16 +22,18 @@ def add_arguments_zkey_info(parser: argparse.ArgumentParser) -> None:
 
 
 def run_zkey_info(options: argparse.Namespace, reporter: Reporter) -> int:
-    """Say what the header tells; the points are not read."""
+    """Say what the header tells; of a .zkey the points are not read."""
     check_paths({"the key": options.key}, {})
-    header = read_zkey_header(source(options.key))
+    data = source(options.key)
+    key = read_zkey_header(data) if begins_with(data, b"zkey") else ProvingKey.load(data, check="none")
     found = {
         "protocol": "groth16",
-        "curve": header.curve.name,
-        "wires": header.n_vars,
-        "public": header.n_public,
-        "domain": header.domain_size,
-        "secure": not vk_of(header).is_insecure,
+        "format": getattr(key, "kind", "snarkjs"),
+        "curve": key.curve.name,
+        "wires": key.n_vars,
+        "public": key.n_public,
+        "domain": key.domain_size,
+        "secure": not load_vk(data).is_insecure,
     }
     if options.json:
         print_json(found)
@@ -75,8 +77,7 @@ def add_arguments_zkey_export_vk(parser: argparse.ArgumentParser) -> None:
 def run_zkey_export_vk(options: argparse.Namespace, reporter: Reporter) -> int:
     """Write the verification key."""
     check_paths({"the key": options.key}, {"the verification key": options.vk})
-    vk = vk_of(read_zkey_header(source(options.key)))
-    write_together([(options.vk, vk.to_json().encode())])
+    write_together([(options.vk, load_vk(source(options.key)).to_json().encode())])
     return 0
 
 
@@ -143,7 +144,9 @@ def run_proof_calldata(options: argparse.Namespace, reporter: Reporter) -> int:
 
 
 def _key(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("key", metavar="KEY", help="proving key, a snarkjs .zkey; - is standard input")
+    parser.add_argument(
+        "key", metavar="KEY", help="proving key: .zkey, or bellman parameters; - is standard input"
+    )
 
 
 def _witness(parser: argparse.ArgumentParser) -> None:

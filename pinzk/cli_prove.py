@@ -10,12 +10,11 @@ import time
 from typing import Any
 
 from . import Prover, ProvingKey, VerifyingKey, Witness, __version__, backend
-from .cli_arguments import add_threads, curve_name, device_name, load_vk, use_threads, vk_of
+from .cli_arguments import add_threads, curve_name, device_name, load_vk, use_threads
 from .cli_files import STANDARD, UsageError, check_paths, source, write_together
 from .cli_report import Reporter, print_json, print_result
 from .errors import KeyMismatchError
 from .formats.proof import public_json
-from .formats.zkey import ZkeyHeader, read_zkey_header
 from .groth16.verifier import why_invalid
 
 log = logging.getLogger(__name__)
@@ -23,7 +22,9 @@ log = logging.getLogger(__name__)
 
 def add_arguments_prove(parser: argparse.ArgumentParser) -> None:
     """Arguments of `pinzk prove`."""
-    parser.add_argument("key", metavar="KEY", help="proving key, a snarkjs .zkey; - is standard input")
+    parser.add_argument(
+        "key", metavar="KEY", help="proving key: .zkey, or bellman parameters; - is standard input"
+    )
     parser.add_argument("witness", metavar="WTNS", help="witness, a .wtns; - is standard input")
     parser.add_argument(
         "proof", metavar="proof.json", nargs="?", default="proof.json", help="written; - is stdout"
@@ -44,6 +45,9 @@ def add_arguments_prove(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-self-check", action="store_true", help="do not verify the proof before it is written"
     )
+    parser.add_argument(
+        "--r1cs", metavar="FILE", help="the circuit: names the constraint that fails; bellman keys need it"
+    )
     parser.add_argument("--vk", metavar="FILE", help="stop unless the key belongs to this verification key")
     parser.add_argument(
         "--curve", type=curve_name, help="stop unless the key is for this curve: bn254 or bls12_381"
@@ -56,6 +60,7 @@ def run_prove(options: argparse.Namespace, reporter: Reporter) -> int:
     start = time.perf_counter()
     outputs = {"the public file": options.public, "the proof": options.proof}
     inputs = {"the key": options.key, "the witness": options.witness, "the verification key": options.vk}
+    inputs["the circuit"] = options.r1cs
     check_paths(inputs, outputs)
     if options.json and STANDARD in outputs.values():
         raise UsageError("--json and - both want standard output: name a file instead of -")
@@ -63,15 +68,19 @@ def run_prove(options: argparse.Namespace, reporter: Reporter) -> int:
     backend.select(options.device)  # before minutes of reading
     if options.no_self_check:
         log.warning("--no-self-check: the proof is written without having been verified")
-    vk = None if options.vk is None else load_vk(options.vk)
+    vk = None if options.vk is None else load_vk(source(options.vk))
     with reporter.step("load_witness", "witness read"):
         witness = Witness.load(source(options.witness))
     key_source = source(options.key)
-    if vk is not None or options.curve is not None:  # the header tells, long before all points are read
-        _stop_unless_expected(options, vk, read_zkey_header(key_source))
+    if vk is not None or options.curve is not None:  # the beginning tells, long before all points are read
+        _stop_unless_expected(options, vk, load_vk(key_source))
     with reporter.step("load_key", "key read"):
-        key = ProvingKey.load(key_source, check=options.check)
+        key = ProvingKey.load(key_source, r1cs=options.r1cs, check=options.check)
     del key_source
+    if key.kind == "bellman" and options.r1cs is None:
+        raise UsageError(
+            f"{options.key} is a bellman key, which has no matrices: give the circuit with --r1cs FILE"
+        )
     with (
         key,
         Prover(key, device=options.device, self_check=not options.no_self_check) as prover,
@@ -87,11 +96,11 @@ def run_prove(options: argparse.Namespace, reporter: Reporter) -> int:
     return 0
 
 
-def _stop_unless_expected(options: argparse.Namespace, vk: VerifyingKey | None, header: ZkeyHeader) -> None:
-    if options.curve is not None and options.curve is not header.curve:
-        asked, found = options.curve.name, header.curve.name
-        raise UsageError(f"--curve says {asked}, the key is for {found}: leave --curve out, the key tells")
-    if vk is not None and vk != vk_of(header):
+def _stop_unless_expected(options: argparse.Namespace, vk: VerifyingKey | None, found: VerifyingKey) -> None:
+    if options.curve is not None and options.curve is not found.curve:
+        asked, told = options.curve.name, found.curve.name
+        raise UsageError(f"--curve says {asked}, the key is for {told}: leave --curve out, the key tells")
+    if vk is not None and vk != found:
         raise KeyMismatchError(
             f"{options.vk} does not belong to {options.key}: they come from different set-ups"
         )
@@ -122,7 +131,7 @@ def add_arguments_verify(parser: argparse.ArgumentParser) -> None:
 def run_verify(options: argparse.Namespace, reporter: Reporter) -> int:
     """Print OK or INVALID with the reason; an invalid proof ends with 1."""
     check_paths({"the key": options.vk, "the public values": options.public, "the proof": options.proof}, {})
-    inputs = load_vk(options.vk), source(options.public), source(options.proof)
+    inputs = load_vk(source(options.vk)), source(options.public), source(options.proof)
     reason = why_invalid(*inputs, allow_insecure=options.allow_insecure_key)
     if options.json:
         print_json({"valid": reason is None, "reason": reason})

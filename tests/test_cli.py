@@ -533,3 +533,25 @@ def test_help_names_every_command(pinzk, capsys):
         capsys.readouterr()
         assert main([*words, "--help"]) == 0
         assert capsys.readouterr().out.startswith(f"usage: pinzk {' '.join(words)} ")
+
+
+def test_bellman_keys_prove_with_their_circuit(pinzk, tmp_path):
+    from pinzk.groth16.constraints import R1cs
+    from pinzk.groth16.setup import setup
+
+    setup(R1cs.load(BLS.r1cs), kind="bellman").save(tmp_path / "key.params")
+    succeeds(pinzk("zkey", "export-vk", "key.params", "vk.json"), "")
+    fails(pinzk("prove", "key.params", BLS.wtns), 2, "--r1cs")
+    succeeds(
+        pinzk("prove", "key.params", BLS.wtns, "--r1cs", BLS.r1cs, "--vk", "vk.json", "--curve", "bls12381"),
+        "",
+    )
+    succeeds(pinzk("verify", "vk.json", "public.json", "proof.json"), "OK\n")
+    succeeds(pinzk("verify", "key.params", "public.json", "proof.json"), "OK\n")
+    assert json.loads(succeeds(pinzk("zkey", "info", "key.params", "--json")))["format"] == "bellman"
+    assert succeeds(pinzk("zkey", "check", "key.params")).startswith("OK")
+
+
+def test_with_its_circuit_a_bad_witness_is_told_by_the_constraint(pinzk, tmp_path):
+    unsatisfying(tmp_path / "bad.wtns", BN254)
+    fails(pinzk("prove", BN254.zkey, "bad.wtns", "--r1cs", BN254.r1cs), 7, "constraint ")
