@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""The one door to the CUDA driver: `cydriver` functions of CUDA 13.0, called without the GIL, errors with name and remedy.
+
+Importing this module loads no driver and touches no GPU; the first `ensure()` does. The door holds no policy: who
+allocates what, and when, is decided in the modules that call it.
+"""
+
+from cpython.exc cimport PyErr_Clear
+from cuda.bindings cimport cydriver as cu
+
+from pinzk.errors import BackendUnavailable, ContextLost, DeviceError, ForkError
+
+
+cdef extern from "<pthread.h>" nogil:
+    int pthread_atfork(void (*prepare)() noexcept, void (*parent)() noexcept, void (*child)() noexcept)
+
+
+# ---- fork ----
+
+cdef unsigned _generation = 0
+
+
+cdef void _in_child() noexcept nogil:
+    global _generation
+    _generation += 1
+
+
+cdef unsigned generation() noexcept nogil:
+    return _generation
+
+
+pthread_atfork(NULL, NULL, _in_child)
+
+
+# ---- status codes ----
+
+# What to do about the codes a user can meet; the driver's own text says what they mean.
+_REMEDIES = {
+    2: "free memory on the device or the host, or ask for less",
+    35: "update the NVIDIA driver to one that supports CUDA 13",
+    46: "another process holds the device exclusively; wait for it or choose another device",
+    100: "no usable device: look at nvidia-smi and CUDA_VISIBLE_DEVICES, or use device='cpu'",
+    101: "the device number does not exist: look at nvidia-smi and CUDA_VISIBLE_DEVICES",
+    201: "make a context current, or pass a stream that belongs to one",
+    304: "the operating system refused: raise the memlock limit (ulimit -l) or let the container lock memory",
+    500: "the driver lacks a function of CUDA 13.0: update it",
+    712: "this memory is registered already: release the other owner first",
+    801: "this system cannot do it (WSL and some containers cannot lock memory): use kind='auto' or 'pageable'",
+    802: "the device is not ready (fabric manager, MIG or a reset): look at nvidia-smi",
+    803: "the driver and the kernel module differ: reboot or reload the module",
+    900: "pinzk cannot be captured into a CUDA graph: keep its calls outside the capture",
+    906: "pinzk cannot be captured into a CUDA graph: keep its calls outside the capture",
+    999: "look at dmesg and nvidia-smi",
+}
+# After these the context is unusable for the rest of the process.
+_STICKY = frozenset((700, 702, 709, 710, 714, 715, 716, 717, 718, 719))
+
+
+cdef str _text(const char* text):
+    return "" if text == NULL else text.decode("utf-8", "replace")
+
+
+def describe(int code):
+    """Name and explanation the driver has for a status code; ("CUDA_ERROR_...", "...").
+
+    Works without a driver too, then with less to say.
+    """
+    cdef const char* name = NULL
+    cdef const char* explanation = NULL
+    try:
+        with nogil:
+            cu.cuGetErrorName(<cu.CUresult>code, &name)
+            cu.cuGetErrorString(<cu.CUresult>code, &explanation)
+    except RuntimeError:
+        pass
+    return _text(name) or f"CUDA_ERROR_{code}", _text(explanation) or "unknown error"
+
+
+cdef int check(int code, str call) except -1:
+    """Raise `DeviceError` (or `ContextLost`) unless the code is success."""
+    if code == cu.CUDA_SUCCESS:
+        return 0
+    raise error(code, call)
+
+
+cdef object error(int code, str call):
+    """The exception for a status code: what failed, the name, the explanation, the remedy."""
+    name, explanation = describe(code)
+    if code in _STICKY:
+        return ContextLost(
+            f"{call} failed: {name} ({explanation}). An earlier error broke the device context: restart the process",
+            code=code, name=name, call=call)
+    remedy = _REMEDIES.get(code)
+    return DeviceError(f"{call} failed: {name} ({explanation})" + (f". {remedy[0].upper()}{remedy[1:]}" if remedy else ""),
+                       code=code, name=name, call=call)
+
+
+# ---- start ----
+
+cdef bint _ready = False
+cdef unsigned _ready_in = 0
+cdef object _failure = None  # (reason, code, name), said again at every later call
+
+
+cdef int ensure() except -1:
+    """Load the driver and initialise it, once.
+
+    Raises
+    ------
+    BackendUnavailable
+        No driver, or it refuses; the same error at every call, from any thread.
+    ForkError
+        The process that this one was forked from had initialised the driver.
+    """
+    global _ready, _ready_in, _failure
+    if _ready:
+        if _ready_in != _generation:
+            raise ForkError("CUDA was initialised before a fork and cannot be used in the child; start children with "
+                            "multiprocessing's 'spawn' or 'forkserver'")
+        return 0
+    if _failure is not None:
+        raise BackendUnavailable(_failure[0], code=_failure[1], name=_failure[2], call="cuInit")
+    cdef cu.CUresult code = cu.CUDA_SUCCESS
+    try:
+        with nogil:
+            code = cu.cuInit(0)
+    except RuntimeError as e:  # cydriver found no libcuda
+        _failure = (f"no CUDA driver: {str(e).splitlines()[0] if str(e) else 'libcuda.so.1 not found'}. "
+                    "Install the NVIDIA driver, or use device='cpu'", None, None)
+        raise BackendUnavailable(_failure[0], call="cuInit") from None
+    if code != cu.CUDA_SUCCESS:
+        name, explanation = describe(code)
+        remedy = _REMEDIES.get(<int>code, "look at nvidia-smi, or use device='cpu'")
+        _failure = (f"the CUDA driver cannot start: {name} ({explanation}). {remedy[0].upper()}{remedy[1:]}", <int>code, name)
+        raise BackendUnavailable(_failure[0], code=<int>code, name=name, call="cuInit")
+    _ready_in = _generation
+    _ready = True
+    return 0
+
+
+cdef dict _primary = {}  # ordinal -> handle; retained until the process ends
+
+
+cdef Context primary_context(int ordinal) except NULL:
+    """The primary context of a device, retained on first use; the caller's current context stays as it is.
+
+    `ordinal` < 0 means the device of the caller's current context, else device 0: page-locking must not create a
+    context on a device that nobody chose.
+    """
+    ensure()
+    cdef cu.CUresult code
+    cdef cu.CUcontext context = NULL
+    cdef cu.CUdevice device = 0
+    if ordinal < 0:
+        with nogil:
+            code = cu.cuCtxGetCurrent(&context)
+        check(code, "cuCtxGetCurrent")
+        ordinal = 0
+        if context != NULL:
+            with nogil:
+                code = cu.cuCtxGetDevice(&device)
+            check(code, "cuCtxGetDevice")
+            ordinal = <int>device
+    if ordinal in _primary:
+        return <Context><size_t>_primary[ordinal]
+    with nogil:
+        code = cu.cuDeviceGet(&device, ordinal)
+        if code == cu.CUDA_SUCCESS:
+            context = NULL
+            code = cu.cuDevicePrimaryCtxRetain(&context, device)
+    check(code, "cuDevicePrimaryCtxRetain")
+    _primary[ordinal] = <size_t><void*>context
+    return <Context>context
+
+
+# ---- calls by status code ----
+#
+# cydriver reports a missing function as a Python error behind CUDA_ERROR_NOT_FOUND. These functions are called from
+# native threads and from C++ that could not see such an error, so it is cleared here and only the code is left.
+
+ctypedef cu.CUresult (*_OfContext)(cu.CUcontext) noexcept nogil
+ctypedef cu.CUresult (*_OfContextOut)(cu.CUcontext*) noexcept nogil
+ctypedef cu.CUresult (*_ContextId)(cu.CUcontext, unsigned long long*) noexcept nogil
+ctypedef cu.CUresult (*_HostAlloc)(void**, size_t, unsigned int) noexcept nogil
+ctypedef cu.CUresult (*_OfPointer)(void*) noexcept nogil
+ctypedef cu.CUresult (*_HostRegister)(void*, size_t, unsigned int) noexcept nogil
+ctypedef cu.CUresult (*_EventCreate)(cu.CUevent*, unsigned int) noexcept nogil
+ctypedef cu.CUresult (*_OfEvent)(cu.CUevent) noexcept nogil
+ctypedef cu.CUresult (*_EventRecord)(cu.CUevent, cu.CUstream) noexcept nogil
+ctypedef cu.CUresult (*_StreamContext)(cu.CUstream, cu.CUcontext*) noexcept nogil
+ctypedef cu.CUresult (*_IsCapturing)(cu.CUstream, cu.CUstreamCaptureStatus*) noexcept nogil
+
+
+cdef void _clear_python_error() noexcept with gil:
+    PyErr_Clear()
+
+
+cdef inline int _code(cu.CUresult code) noexcept nogil:
+    if code == cu.CUDA_ERROR_NOT_FOUND:
+        _clear_python_error()
+    return <int>code
+
+
+cdef inline int _enter(Context context) noexcept nogil:
+    return _code((<_OfContext>cu.cuCtxPushCurrent)(<cu.CUcontext>context))
+
+
+cdef inline void _leave() noexcept nogil:
+    cdef cu.CUcontext left
+    _code((<_OfContextOut>cu.cuCtxPopCurrent)(&left))
+
+
+cdef int host_alloc(Context context, void** pointer, size_t nbytes) noexcept nogil:
+    cdef int code = _enter(context)
+    if code == 0:
+        code = _code((<_HostAlloc>cu.cuMemHostAlloc)(pointer, nbytes, cu.CU_MEMHOSTALLOC_PORTABLE))
+        _leave()
+    return code
+
+
+cdef int host_free(Context context, void* pointer) noexcept nogil:
+    cdef int code = _enter(context)
+    if code == 0:
+        code = _code((<_OfPointer>cu.cuMemFreeHost)(pointer))
+        _leave()
+    return code
+
+
+cdef int host_register(Context context, void* pointer, size_t nbytes) noexcept nogil:
+    cdef int code = _enter(context)
+    if code == 0:
+        code = _code((<_HostRegister>cu.cuMemHostRegister)(pointer, nbytes, cu.CU_MEMHOSTREGISTER_PORTABLE))
+        _leave()
+    return code
+
+
+cdef int host_unregister(Context context, void* pointer) noexcept nogil:
+    cdef int code = _enter(context)
+    if code == 0:
+        code = _code((<_OfPointer>cu.cuMemHostUnregister)(pointer))
+        _leave()
+    return code
+
+
+cdef int event_create(Context context, Event* event) noexcept nogil:
+    cdef int code = _enter(context)
+    if code == 0:
+        code = _code((<_EventCreate>cu.cuEventCreate)(<cu.CUevent*>event, cu.CU_EVENT_DISABLE_TIMING))
+        _leave()
+    return code
+
+
+cdef int event_destroy(Event event) noexcept nogil:
+    return _code((<_OfEvent>cu.cuEventDestroy)(<cu.CUevent>event))
+
+
+cdef int event_record(Event event, Stream stream) noexcept nogil:
+    return _code((<_EventRecord>cu.cuEventRecord)(<cu.CUevent>event, <cu.CUstream>stream))
+
+
+cdef int event_query(Event event) noexcept nogil:
+    return _code((<_OfEvent>cu.cuEventQuery)(<cu.CUevent>event))
+
+
+cdef int stream_context(Stream stream, Context* context, uint64_t* context_id) noexcept nogil:
+    cdef int code = _code((<_StreamContext>cu.cuStreamGetCtx)(<cu.CUstream>stream, <cu.CUcontext*>context))
+    if code == 0:
+        code = _code((<_ContextId>cu.cuCtxGetId)(<cu.CUcontext>context[0], <unsigned long long*>context_id))
+    return code
+
+
+cdef int stream_is_capturing(Stream stream, int* capturing) noexcept nogil:
+    cdef cu.CUstreamCaptureStatus status = cu.CU_STREAM_CAPTURE_STATUS_NONE
+    cdef int code = _code((<_IsCapturing>cu.cuStreamIsCapturing)(<cu.CUstream>stream, &status))
+    capturing[0] = status != cu.CU_STREAM_CAPTURE_STATUS_NONE
+    return code
