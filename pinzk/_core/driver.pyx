@@ -126,8 +126,8 @@ cdef int ensure() except -1:
         with nogil:
             code = cu.cuInit(0)
     except RuntimeError as e:  # cydriver found no libcuda
-        _failure = (f"no CUDA driver: {str(e).splitlines()[0] if str(e) else 'libcuda.so.1 not found'}. "
-                    "Install the NVIDIA driver, or use device='cpu'", None, None)
+        reason = (str(e).splitlines() or ["libcuda.so.1 not found"])[0].rstrip(".")
+        _failure = (f"no CUDA driver: {reason}. Install the NVIDIA driver, or use device='cpu'", None, None)
         raise BackendUnavailable(_failure[0], call="cuInit") from None
     if code != cu.CUDA_SUCCESS:
         name, explanation = describe(code)

@@ -13,7 +13,7 @@ from libc.stdint cimport uint64_t, uintptr_t
 from libcpp.memory cimport shared_ptr
 
 from pinzk._core cimport driver
-from pinzk._core.memory.core cimport Block, EventPool, Kind, Pool, Workers
+from pinzk._core.memory.core cimport Block, EventPool, Kind, Pool
 from pinzk.errors import BorrowError, DeviceError, ForkError, InFlightError, UseAfterMove, UseAfterRelease
 
 
@@ -145,7 +145,8 @@ cdef class PinnedBacking:
         stream : int or object with ``__cuda_stream__``
             The stream, of any context.
         writes : bool
-            The work writes the block (a copy from the device): until it is done nobody may read it either.
+            The work writes the block (a copy from the device): until it is done nobody may read it either, and all of
+            the block counts as written.
 
         Raises
         ------
@@ -259,10 +260,12 @@ cdef class PinnedBacking:
         cdef uint64_t context_id = 0, serial
         cdef int code, capturing = 0
         cdef str call
-        cdef EventPool* events = &EventPool.instance()
+        cdef EventPool* events = &deref(self.core).shared().events
         self.readers += 1
         try:
             with nogil:
+                if deref(self.core).many_uses(self.block):
+                    deref(self.core).in_flight(self.block, False)
                 code = driver.stream_is_capturing(stream, &capturing)
                 if code == 0 and capturing == 0:
                     code = driver.stream_context(stream, &context, &context_id)
@@ -273,6 +276,8 @@ cdef class PinnedBacking:
                                   "copies of pinned memory outside the capture", code=900,
                                   name="CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", call="cuStreamIsCapturing")
             driver.check(code, "cuStreamGetCtx" if context == NULL else "cuEventCreate")
+            if writes:
+                self.block.dirty = self.block.nbytes
             serial = deref(self.core).begin_use(self.block, event, context_id, writes)
             with nogil:
                 code = driver.event_record(event, stream)
@@ -303,7 +308,7 @@ cdef void _let_go(PinnedBacking self) noexcept:
         return
     if block.chunk.keep == NULL:
         deref(self.core).give(block)
-    elif not Workers.instance().exiting():
+    elif not deref(self.core).shared().workers.exiting():
         with nogil:
             keep = deref(self.core).give_user(block)
         Py_XDECREF(<PyObject*>keep)

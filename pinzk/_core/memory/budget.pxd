@@ -30,6 +30,7 @@ cdef class Turn:
     cdef double deadline
     cdef double timeout
     cdef object cancel
+    cdef bint looked
 
     cdef int wait(self) except -1
     cdef int leave(self) except -1

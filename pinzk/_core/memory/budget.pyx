@@ -286,26 +286,28 @@ cdef class Turn:
         The first return of a request that is the head at once comes even with a timeout of 0.
         """
         cdef Budget* core = self.budget.core.get()
-        cdef int64_t slice_ms = 0  # a look first, whatever the timeout
+        cdef int64_t slice_ms = 0  # the first look comes whatever the timeout
         cdef double left
         cdef bint mine
         while True:
+            if self.looked:
+                PyErr_CheckSignals()
+                if self.cancel is not None and self.cancel.is_set():
+                    raise Cancelled(f"waiting for {self.nbytes} bytes for {self.tag!r} was cancelled")
+                slice_ms = 20  # Ctrl-C and `cancel` are looked at that often; a change wakes at once
+                if self.timeout >= 0:
+                    left = self.deadline - time.monotonic()
+                    if left <= 0:
+                        s = self.budget.stats()
+                        raise WaitTimeout(f"waited {self.timeout:g} s in vain for {self.nbytes} bytes for {self.tag!r}: "
+                                          f"total {s.total}, used {s.used}, {s.waiting} waiting. "
+                                          "Release owners, raise the limit or wait longer")
+                    slice_ms = min(slice_ms, <int64_t>(left * 1000) + 1)
+            self.looked = True
             with nogil:
                 mine = core.wait_turn(&self.core, slice_ms)
             if mine:
                 return 0
-            PyErr_CheckSignals()
-            if self.cancel is not None and self.cancel.is_set():
-                raise Cancelled(f"waiting for {self.nbytes} bytes for {self.tag!r} was cancelled")
-            slice_ms = 20  # Ctrl-C and `cancel` are looked at that often; a change wakes at once
-            if self.timeout >= 0:
-                left = self.deadline - time.monotonic()
-                if left <= 0:
-                    s = self.budget.stats()
-                    raise WaitTimeout(f"waited {self.timeout:g} s in vain for {self.nbytes} bytes for {self.tag!r}: "
-                                      f"total {s.total}, used {s.used}, {s.waiting} waiting. "
-                                      "Release owners, raise the limit or wait longer")
-                slice_ms = min(slice_ms, <int64_t>(left * 1000) + 1)
 
     cdef int leave(self) except -1:
         deref(self.home).leave(&self.core)

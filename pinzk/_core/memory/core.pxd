@@ -84,23 +84,21 @@ cdef extern from "memory/blocks.hpp" namespace "pinzk::memory" nogil:
 
 cdef extern from "memory/pool.hpp" namespace "pinzk::memory" nogil:
     cdef cppclass Gate:
-        @staticmethod
-        Gate& instance()
         void enter()
         void leave()
 
     cdef cppclass Workers:
-        @staticmethod
-        Workers& instance()
         void reap()
         void stop_all()
         cbool exiting()
 
     cdef cppclass EventPool:
-        @staticmethod
-        EventPool& instance()
         void* get(const Driver&, void*, uint64_t, int*)
-        void put(void*, uint64_t)
+
+    cdef cppclass Shared:
+        EventPool events
+        Workers workers
+        Gate gate
 
     cdef cppclass PoolFigures "pinzk::memory::Pool::Figures":
         size_t total, peak, allocations, reuses, freed, wiped
@@ -114,11 +112,13 @@ cdef extern from "memory/pool.hpp" namespace "pinzk::memory" nogil:
         cbool used
 
     cdef cppclass Pool:
-        Pool(shared_ptr[Budget], const Driver&, cbool)
+        Pool(shared_ptr[Budget], const Driver&, cbool, Shared*)
+        Shared& shared()
         const Driver& driver()
         Block* take(size_t, int)
         Block* take_after_drain(size_t, int)
         void give(Block*)
+        void give(Block*, cbool)
         Block* adopt(Chunk*, cbool) except +
         void* give_user(Block*)
         size_t trim(size_t, size_t)
@@ -128,7 +128,7 @@ cdef extern from "memory/pool.hpp" namespace "pinzk::memory" nogil:
         void taint(Block*)
         cbool tainted(Block*)
         cbool maybe_used(Block*)
-        size_t uses(Block*)
+        cbool many_uses(Block*)
         cbool in_flight(Block*, cbool)
         void tidy()
         cbool settled()

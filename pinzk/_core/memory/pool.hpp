@@ -31,11 +31,6 @@ namespace pinzk::memory {
 // Events kept for reuse, one shelf per context: an event is valid only in the context that made it.
 class EventPool {
  public:
-  static EventPool& instance() {
-    static auto* pool = new EventPool;  // never destroyed: no driver call after the interpreter is gone
-    return *pool;
-  }
-
   // [slow] An event of the context, or null and the driver's code.
   void* get(const Driver& driver, void* context, uint64_t context_id, int* code) {
     void* event = locked(mutex_, [&]() -> void* {
@@ -63,10 +58,6 @@ class Pool;
 // The threads of all pools, so that they are joined before the interpreter goes.
 class Workers {
  public:
-  static Workers& instance() {
-    static auto* workers = new Workers;
-    return *workers;
-  }
   bool start(std::shared_ptr<Pool> pool);
   // [slow] Joins the threads that have ended.
   void reap();
@@ -88,10 +79,6 @@ class Workers {
 // At most this many allocations at once: the driver serialises them anyway, and stalls the device meanwhile.
 class Gate {
  public:
-  static Gate& instance() {
-    static auto* gate = new Gate;
-    return *gate;
-  }
   void enter() {
     std::unique_lock<std::mutex> lock(mutex_);
     open_.wait(lock, [&] { return inside_ < 2; });
@@ -109,9 +96,20 @@ class Gate {
   int inside_ = 0;
 };
 
+// What all pools of the process share. Made once, in the module of the pool (each extension module has statics of its own),
+// and never destroyed: no driver call after the interpreter is gone.
+struct Shared {
+  EventPool events;
+  Workers workers;
+  Gate gate;
+};
+
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  Pool(std::shared_ptr<Budget> budget, const Driver& driver, bool wipe) : budget_(std::move(budget)), driver_(driver), wipe_(wipe) {}
+  Pool(std::shared_ptr<Budget> budget, const Driver& driver, bool wipe, Shared* shared)
+      : budget_(std::move(budget)), driver_(driver), wipe_(wipe), shared_(*shared) {}
+
+  Shared& shared() { return shared_; }
 
   Budget& budget() { return *budget_; }
   const Driver& driver() const { return driver_; }
@@ -137,8 +135,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
     return b;
   }
 
-  // The owner lets go. Never blocks, never wipes, makes no driver call, cannot fail.
-  void give(Block* b) {
+  // The owner lets go. Never blocks, never wipes, makes no driver call, cannot fail. `quietly`: whoever took it just now
+  // puts it back, and nothing has changed for those who wait (itself among them).
+  void give(Block* b, bool quietly = false) {
     bool wake = false;
     locked(mutex_, [&] {
       out_.remove(b);
@@ -149,7 +148,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
       if (watchers_) changed_.notify_all();
     });
     if (wake) wake_.notify_one();
-    budget_->poke();
+    if (!quietly) budget_->poke();
   }
 
   // ---- chunks ----
@@ -176,7 +175,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
       started_ = true;
       return first;
     });
-    if (start && !Workers::instance().start(shared_from_this())) locked(mutex_, [&] { started_ = false; });
+    if (start && !shared_.workers.start(shared_from_this())) locked(mutex_, [&] { started_ = false; });
     return &c->blocks[0];
   }
 
@@ -241,6 +240,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   // ---- uses by the device ----
 
+  // Finished uses are forgotten when a block has gathered this many.
+  static constexpr size_t kManyUses = 8;
+
+  bool many_uses(Block* b) {
+    return locked(mutex_, [&] { return b->uses.size() >= kManyUses; });
+  }
+
   // Before the event is recorded, so that a release meanwhile cannot miss it. Returns the name of the use.
   uint64_t begin_use(Block* b, void* event, uint64_t context_id, bool writes) {
     return locked(mutex_, [&] {
@@ -278,10 +284,6 @@ class Pool : public std::enable_shared_from_this<Pool> {
     return locked(mutex_, [&] { return b->tainted; });
   }
 
-  size_t uses(Block* b) {
-    return locked(mutex_, [&] { return b->uses.size(); });
-  }
-
   // [slow] True if the device may still use the block; with `writes_only`, still write it.
   bool in_flight(Block* b, bool writes_only) {
     poll(b);
@@ -297,7 +299,10 @@ class Pool : public std::enable_shared_from_this<Pool> {
   void tidy() {
     drain();
     wipe_all();
-    if (closing_.load()) trim(SIZE_MAX, 0);
+    if (closing_.load()) {
+      trim(SIZE_MAX, 0);
+      locked(mutex_, [&] { strand(); });
+    }
     for (;;) {
       Chunk* c = nullptr;
       locked(mutex_, [&] {
@@ -470,6 +475,22 @@ class Pool : public std::enable_shared_from_this<Pool> {
     chunks_.erase(c);
   }
 
+  // Slots beside a quarantined one can never be freed.
+  void strand() {
+    for (Chunk* c : chunks_) {
+      const auto count = [&](State s) {
+        return size_t(std::count_if(c->blocks.begin(), c->blocks.end(), [&](const Block& b) { return b.state == s; }));
+      };
+      const size_t lost = count(State::quarantined);
+      if (!lost || !c->idle || lost + c->idle != c->blocks.size()) continue;
+      for (auto& b : c->blocks) {
+        if (b.state != State::free) continue;
+        free_.remove(&b);
+        set(&b, State::quarantined);
+      }
+    }
+  }
+
   bool being_wiped(size_t n, int node) const {
     for (Block* b = wiping_.first(); b; b = b->next) {
       if (b->chunk->node == node && b->nbytes >= n && b->nbytes <= largest_fit(n)) return true;
@@ -560,7 +581,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
         }
         return false;  // another thread was faster, and the event may be someone else's by now
       });
-      if (mine && code == kSuccess) EventPool::instance().put(u.event, u.context_id);
+      if (mine && code == kSuccess) shared_.events.put(u.event, u.context_id);
     }
   }
 
@@ -606,6 +627,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   const std::shared_ptr<Budget> budget_;
   const Driver driver_;
   const bool wipe_;
+  Shared& shared_;
   std::atomic<bool> closing_{false}, stop_{false};
 
   std::mutex mutex_, drain_mutex_;

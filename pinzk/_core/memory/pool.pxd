@@ -5,7 +5,7 @@ from libcpp.memory cimport shared_ptr
 
 from pinzk._core.memory.backing cimport PinnedBacking
 from pinzk._core.memory.budget cimport MemoryBudget
-from pinzk._core.memory.core cimport Block, Chunk, Pool
+from pinzk._core.memory.core cimport Block, Chunk, Pool, Tag
 
 
 cdef class PinnedPool:
@@ -19,6 +19,8 @@ cdef class PinnedPool:
     cdef bint said                   # the fallback was logged
     cdef int node                    # -1: none; -2: the caller's
     cdef void* context               # the primary context that pins, bound at the first allocation
+    cdef Tag* tag                    # what is asked for is counted under this
+    cdef Tag* pageable               # and this, where page-locking was refused
     cdef size_t fallbacks
     cdef size_t waits
     cdef object __weakref__
@@ -27,6 +29,10 @@ cdef class PinnedPool:
     cdef int check(self) except -1
     cdef int node_of_caller(self) noexcept
     cdef PinnedBacking own(self, Block* block)
+    cdef list wait_for(self, list sizes, int node, timeout, cancel)
+    cdef list all_now(self, list sizes, int node, bint evict)
+    cdef size_t own_size(self, size_t nbytes) noexcept
+    cdef Block* take(self, size_t nbytes, int node) noexcept
     cdef Block* attempt(self, size_t nbytes, int node, bint evict, int threads) except? NULL
     cdef Block* make(self, size_t nbytes, size_t slot, int node, int threads) except NULL
     cdef int allocate(self, Chunk* chunk, int threads) except -1

@@ -21,10 +21,10 @@ from libcpp.vector cimport vector
 from pinzk._core cimport driver
 from pinzk._core.memory.backing cimport PinnedBacking, kind_name, new_backing
 from pinzk._core.memory.budget cimport MemoryBudget, Turn, check_wait, nbytes_of
-from pinzk._core.memory.core cimport (Block, Budget, Chunk, COutstanding, Driver, Gate, Kind, Pool, PoolFigures, Tag,
-                                      Workers, adopt_user, allocate_pageable, allocate_pinned, class_size, cut,
+from pinzk._core.memory.core cimport (Block, Budget, Chunk, COutstanding, Driver, Kind, Pool, PoolFigures, Shared, Tag,
+                                      adopt_user, allocate_pageable, allocate_pinned, class_size, cut,
                                       free_memory, kNoMemory, kPage, kSlab, register_user, round_up, slot_size)
-from pinzk.errors import (DeviceError, ForkError, MemoryPlanError, PinningError, UseAfterRelease, WaitTimeout)
+from pinzk.errors import (BackendUnavailable, DeviceError, ForkError, MemoryPlanError, PinningError, UseAfterRelease, WaitTimeout)
 
 
 cdef extern from "<sched.h>" nogil:
@@ -133,7 +133,11 @@ cdef class PinnedPool:
         self.budget = MemoryBudget.default() if budget is None else budget
         self.budget.check_process()
         self.generation = driver.generation()
-        self.core = make_shared[Pool](self.budget.core, _driver_calls, self.wipe)
+        self.core = make_shared[Pool](self.budget.core, _driver_calls, self.wipe, _shared)
+        self.pageable = deref(self.budget.core).tag(b"pageable")
+        self.tag = self.pageable
+        if kind != "pageable":
+            self.tag = deref(self.budget.core).tag(b"pinned")
         cdef _PoolEvictor evictor = _PoolEvictor()
         evictor.core = weak_ptr[Pool](self.core)
         self.budget.add_evictor(evictor)
@@ -189,7 +193,7 @@ cdef class PinnedPool:
             if block != NULL:
                 return self.own(block)
         self.refuse_if_never(n)
-        return self._wait_for([n], node, timeout, cancel)[0]
+        return self.wait_for([n], node, timeout, cancel)[0]
 
     def checkout_many(self, sizes, *, timeout=None, cancel=None):
         """Blocks of at least those sizes, all or none.
@@ -210,7 +214,7 @@ cdef class PinnedPool:
         wanted = [nbytes_of(n, "sizes") for n in sizes]
         if sum(wanted) > deref(self.budget.core).total():
             raise self.budget.exceeded(min(sum(wanted), 2**63 - 1), "pinned", "that is more than the whole budget")
-        return self._wait_for(wanted, self.node_of_caller(), timeout, cancel)
+        return self.wait_for(wanted, self.node_of_caller(), timeout, cancel)
 
     def register(self, array):
         """Page-lock memory that the caller already has.
@@ -255,16 +259,16 @@ cdef class PinnedPool:
             if self.bind(n):
                 chunk.context = self.context
                 with nogil:
-                    Gate.instance().enter()
+                    _shared.gate.enter()
                     code = register_user(deref(chunk), deref(self.core).driver(), SEGMENT)
-                    Gate.instance().leave()
+                    _shared.gate.leave()
                 if code != 0:
                     adopt_user(deref(chunk))
                     self.fall_back(driver.error(code, "cuMemHostRegister"), n)
             cut(deref(chunk), 0)
             if chunk.kind == Kind.pageable:
-                chunk.tag = budget.tag(b"pageable")
-                budget.retag(n, tag, chunk.tag)
+                budget.retag(n, tag, self.pageable)
+                chunk.tag = self.pageable
         except:
             budget.give(n, tag)
             del chunk
@@ -316,7 +320,7 @@ cdef class PinnedPool:
         int
             Bytes unpinned.
         """
-        self.check()
+        self.check_process()
         cdef size_t keep = nbytes_of(target_bytes, "target_bytes"), freed
         with nogil:
             freed = deref(self.core).trim(<size_t>-1, keep)
@@ -329,7 +333,7 @@ cdef class PinnedPool:
         ------
         WaitTimeout
         """
-        self.check()
+        self.check_process()
         check_wait(timeout, None)
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -375,7 +379,6 @@ cdef class PinnedPool:
         """
         self.check_process()
         cdef PoolFigures f
-        cdef Workers* workers = &Workers.instance()
         self.closed = True
         deref(self.core).close()
         while True:
@@ -386,7 +389,7 @@ cdef class PinnedPool:
                 break
             self._pause()
         with nogil:
-            workers.reap()
+            _shared.workers.reap()
 
     def __enter__(self):
         self.check()
@@ -407,7 +410,7 @@ cdef class PinnedPool:
             return
         if self.generation != driver.generation():
             new shared_ptr[Pool](self.core)  # the parent's: its locks may be held by nobody who will ever let go
-        elif not Workers.instance().exiting():
+        elif not _shared.workers.exiting():
             deref(self.core).close()
 
     # ---- inside ----
@@ -449,13 +452,14 @@ cdef class PinnedPool:
             raise self.budget.exceeded(nbytes, "pinned", "growth holds a block already and therefore does not wait")
         return self.own(block)
 
-    def _wait_for(self, list sizes, int node, timeout, cancel):
-        """Backings for all sizes, waiting in turn."""
+    cdef list wait_for(self, list sizes, int node, timeout, cancel):
+        """Backings for all sizes, waiting in turn; holds nothing while it waits."""
         cdef size_t total = min(sum(sizes), deref(self.budget.core).total())
         cdef Turn turn
+        cdef list found
         cdef bint first = True
         if not deref(self.budget.core).waiting():
-            found = self._all_now(sizes, node, False)
+            found = self.all_now(sizes, node, False)
             if found is not None:
                 return found
         turn = Turn(self.budget, total, "pinned", timeout, cancel)
@@ -463,7 +467,7 @@ cdef class PinnedPool:
             while True:
                 turn.wait()
                 self.check()
-                found = self._all_now(sizes, node, True)
+                found = self.all_now(sizes, node, True)
                 if found is not None:
                     return found
                 if first:
@@ -472,34 +476,66 @@ cdef class PinnedPool:
         finally:
             turn.leave()
 
-    def _all_now(self, list sizes, int node, bint evict):
+    cdef list all_now(self, list sizes, int node, bint evict):
         """Backings for all sizes, or None and nothing held."""
         cdef Block* block
-        found = []
+        cdef PinnedBacking b
+        cdef size_t n, need = 0, done = 0
+        cdef list found = [], missing = []
+        if len(sizes) == 1 and sizes[0]:
+            block = self.attempt(sizes[0], node, evict, 0)
+            return None if block == NULL else [self.own(block)]
         for n in sizes:
-            if n == 0:
-                found.append(self.own(NULL))
-                continue
-            block = self.attempt(n, node, evict, 0)
-            if block == NULL:
-                return None  # those found go back when `found` dies
+            block = self.take(n, node) if n else NULL
             found.append(self.own(block))
+            if n and block == NULL:
+                missing.append(len(found) - 1)
+                need += self.own_size(n)
+        if not missing:
+            return found
+        if not deref(self.budget.core).take(need, self.tag):  # one reservation for all
+            if evict:
+                self.budget.evict(need)
+            if not evict or not deref(self.budget.core).take(need, self.tag):
+                for b in found:
+                    block = b.block
+                    b.block = NULL
+                    if block != NULL:
+                        deref(self.core).give(block, True)
+                return None
+        try:
+            for i in missing:
+                n = self.own_size(sizes[i])
+                done += n
+                found[i] = self.own(self.make(n, 0, node, 0))  # gives its n back itself if it fails
+        finally:
+            if done < need:
+                deref(self.budget.core).give(need - done, self.tag)
         return found
+
+    cdef size_t own_size(self, size_t nbytes) noexcept:
+        """Size of a block of its own for a request: its class, or whole pages where only these fit the budget."""
+        cdef size_t size = class_size(nbytes)
+        return size if size <= deref(self.budget.core).total() else round_up(nbytes, kPage)
+
+    cdef Block* take(self, size_t nbytes, int node) noexcept:
+        """An idle block, after a look at what has completed; NULL if there is none."""
+        cdef Block* block
+        with nogil:
+            block = deref(self.core).take(nbytes, node)
+            if block == NULL:
+                block = deref(self.core).take_after_drain(nbytes, node)
+        return block
 
     cdef Block* attempt(self, size_t nbytes, int node, bint evict, int threads) except? NULL:
         """A block now, from the pool or newly made; NULL if the budget does not allow it."""
         cdef Budget* budget = self.budget.core.get()
-        cdef Tag* tag = _tag_of(self)
-        cdef size_t slot = slot_size(nbytes), size = class_size(nbytes), exact = round_up(nbytes, kPage)
+        cdef Tag* tag = self.tag
+        cdef size_t slot = slot_size(nbytes), size = self.own_size(nbytes), exact = round_up(nbytes, kPage)
         cdef Block* block
         cdef int tries
-        if size > budget.total():
-            size = exact
         for tries in range(2):
-            with nogil:
-                block = deref(self.core).take(nbytes, node)
-                if block == NULL:
-                    block = deref(self.core).take_after_drain(nbytes, node)
+            block = self.take(nbytes, node)
             if block != NULL:
                 return block
             if slot and budget.take(kSlab, tag):
@@ -515,10 +551,9 @@ cdef class PinnedPool:
 
     cdef Block* make(self, size_t nbytes, size_t slot, int node, int threads) except NULL:
         """A chunk of nbytes, already taken from the budget, cut into slots; its first block, OUT."""
-        cdef Tag* tag = _tag_of(self)
+        cdef Tag* tag = self.tag
         cdef Chunk* chunk = NULL
         cdef Budget* budget = self.budget.core.get()
-        cdef Tag* pageable = budget.tag(b"pageable")
         try:
             chunk = new Chunk()
             chunk.nbytes = nbytes
@@ -536,9 +571,9 @@ cdef class PinnedPool:
             budget.give(nbytes, tag)
             del chunk
             raise
-        if chunk.kind == Kind.pageable and chunk.tag != pageable:
-            budget.retag(nbytes, tag, pageable)
-            chunk.tag = pageable
+        if chunk.kind == Kind.pageable and tag != self.pageable:
+            budget.retag(nbytes, tag, self.pageable)
+            chunk.tag = self.pageable
         return self.adopt(chunk)
 
     cdef Block* adopt(self, Chunk* chunk) except NULL:
@@ -552,9 +587,9 @@ cdef class PinnedPool:
         if self.bind(chunk.nbytes):
             chunk.context = self.context
             with nogil:
-                Gate.instance().enter()
+                _shared.gate.enter()
                 code = allocate_pinned(deref(chunk), deref(self.core).driver(), threads)
-                Gate.instance().leave()
+                _shared.gate.leave()
             if code == 0:
                 return self.check_node(chunk)
             if code == kNoMemory:
@@ -594,7 +629,8 @@ cdef class PinnedPool:
         self.fallbacks += 1
         if not self.said:
             self.said = True
-            _log.warning("memory is pageable, transfers will be slow: %s", error)
+            level = logging.INFO if isinstance(error, BackendUnavailable) else logging.WARNING
+            _log.log(level, "memory is pageable: %s", error)
         return 0
 
     cdef int _pause(self) except -1:
@@ -653,13 +689,10 @@ cdef Driver _calls():
 
 
 cdef Driver _driver_calls = _calls()
+cdef Shared* _shared = new Shared()
 _default_pool = None
 _default_lock = threading.Lock()
 _topology = None  # the tests' answer to "on which node am I"
-
-
-cdef Tag* _tag_of(PinnedPool pool) except NULL:
-    return deref(pool.budget.core).tag(b"pageable" if pool.kind == "pageable" else b"pinned")
 
 
 cdef int _cores():
@@ -680,10 +713,9 @@ cdef int _node_of(numa) except? -1:
 
 def _stop_workers():
     """Before the interpreter goes: no thread of a pool is left, and what is pinned stays so until the process ends."""
-    cdef Workers* workers = &Workers.instance()
     if driver.generation() == _imported_in:
         with nogil:
-            workers.stop_all()
+            _shared.workers.stop_all()
 
 
 cdef unsigned _imported_in = driver.generation()

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// A libcuda.so.1 without a GPU: what cuda-bindings resolves of it runs in plain memory, under the test's control.
+//
+// Streams are clocks: work enqueued on a stream is done once the test advances it (`fake_advance`), and an event recorded
+// on it is complete when everything enqueued before it is. A stream made by `fake_stream(context, 1)` runs by itself.
+// Copies move their bytes only when they are done, so that memory reused too early shows. Every call can be made to fail
+// (`fake_fail`), to block (`fake_block`), is counted (`fake_calls`), and what is not given back is counted (`fake_live`).
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef int CUresult;
+enum {
+  SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, INVALID_CONTEXT = 201, ALREADY_REGISTERED = 712,
+  NOT_REGISTERED = 713, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900,
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+// ---- counting, failing, blocking ----
+
+#define CALLS 64
+static struct {
+  char name[48];
+  long calls;
+  long fail_at;   // the n-th call from now fails; 0: none
+  int code;       // with this code
+  int fail_all;   // and all later ones too
+  int block;      // calls wait while this is set
+  long blocked;   // how many do
+} table[CALLS];
+static int n_table;
+
+static int slot_of(const char* name) {  // under the mutex
+  for (int i = 0; i < n_table; i++)
+    if (!strcmp(table[i].name, name)) return i;
+  snprintf(table[n_table].name, sizeof table[n_table].name, "%s", name);
+  return n_table++;
+}
+
+// Every driver function begins here: with the mutex held on return, and the code it must fail with.
+static CUresult enter(const char* name) {
+  pthread_mutex_lock(&mutex);
+  int i = slot_of(name);
+  table[i].calls++;
+  while (table[i].block) {
+    table[i].blocked++;
+    pthread_cond_broadcast(&changed);
+    pthread_cond_wait(&changed, &mutex);
+    table[i].blocked--;
+  }
+  if (table[i].fail_at > 0 && --table[i].fail_at == 0) {
+    if (table[i].fail_all) table[i].fail_at = 1;
+    return table[i].code;
+  }
+  return SUCCESS;
+}
+static CUresult leave(CUresult r) {
+  pthread_mutex_unlock(&mutex);
+  return r;
+}
+#define BEGIN                         \
+  CUresult r = enter(__func__);       \
+  if (r) return leave(r);
+#define END(value) return leave(value)
+
+void fake_fail(const char* name, long nth, int code, int all) {
+  pthread_mutex_lock(&mutex);
+  int i = slot_of(name);
+  table[i].fail_at = nth, table[i].code = code, table[i].fail_all = all;
+  pthread_mutex_unlock(&mutex);
+}
+void fake_block(const char* name, int on) {
+  pthread_mutex_lock(&mutex);
+  table[slot_of(name)].block = on;
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&mutex);
+}
+long fake_blocked(const char* name) {
+  pthread_mutex_lock(&mutex);
+  long n = table[slot_of(name)].blocked;
+  pthread_mutex_unlock(&mutex);
+  return n;
+}
+long fake_calls(const char* name) {  // of all functions if name is null
+  long n = 0;
+  pthread_mutex_lock(&mutex);
+  for (int i = 0; i < n_table; i++)
+    if (!name || !strcmp(table[i].name, name)) n += table[i].calls;
+  pthread_mutex_unlock(&mutex);
+  return n;
+}
+// Name of the i-th function that was ever called, or null.
+const char* fake_called(int i) { return i < n_table ? table[i].name : 0; }
+
+// ---- host memory ----
+
+typedef struct Range {
+  char* base;
+  size_t nbytes;
+  int registered;
+  struct Range* next;
+} Range;
+static Range* ranges;
+static size_t live_bytes, live_ranges, limit_bytes = SIZE_MAX;
+
+static void add_range(char* base, size_t nbytes, int registered) {
+  Range* x = malloc(sizeof *x);
+  *x = (Range){base, nbytes, registered, ranges};
+  ranges = x;
+  live_bytes += nbytes, live_ranges++;
+}
+static int drop_range(char* base, int registered) {
+  for (Range** p = &ranges; *p; p = &(*p)->next) {
+    Range* x = *p;
+    if (x->base != base || x->registered != registered) continue;
+    *p = x->next;
+    live_bytes -= x->nbytes, live_ranges--;
+    free(x);
+    return 1;
+  }
+  return 0;
+}
+
+size_t fake_live_bytes(void) { return live_bytes; }
+size_t fake_live_ranges(void) { return live_ranges; }
+void fake_forget_ranges(void) {
+  pthread_mutex_lock(&mutex);
+  while (ranges) {
+    Range* x = ranges;
+    ranges = x->next;
+    free(x);
+  }
+  live_bytes = live_ranges = 0;
+  pthread_mutex_unlock(&mutex);
+}
+void fake_limit(size_t nbytes) { limit_bytes = nbytes; }
+// Whether the bytes occur in any page-locked range.
+int fake_find(const void* needle, size_t n) {
+  int found = 0;
+  pthread_mutex_lock(&mutex);
+  for (Range* x = ranges; x && !found; x = x->next) found = memmem(x->base, x->nbytes, needle, n) != NULL;
+  pthread_mutex_unlock(&mutex);
+  return found;
+}
+
+// ---- contexts, streams, events ----
+
+#define CONTEXTS 8
+typedef struct Context { uint64_t id; int device; } Context;
+static Context contexts[CONTEXTS] = {{101, 0}, {102, 1}, {103, 0}, {104, 1}};
+static long retained[2];
+static __thread Context* stack[32];
+static __thread int depth;
+
+typedef struct Copy {
+  void* to;
+  const void* from;
+  size_t n;
+  uint64_t at;
+  struct Copy* next;
+} Copy;
+typedef struct Stream {
+  Context* context;
+  uint64_t enqueued, done;  // clock
+  int automatic, capturing;
+  Copy* copies;
+} Stream;
+typedef struct Event {
+  Context* context;
+  Stream* stream;
+  uint64_t at;
+  int recorded;
+} Event;
+static long live_events, live_streams;
+
+static void finish(Stream* s) {  // under the mutex: copies up to the clock happen
+  while (s->copies && s->copies->at <= s->done) {
+    Copy* c = s->copies;
+    memcpy(c->to, c->from, c->n);
+    s->copies = c->next;
+    free(c);
+  }
+  pthread_cond_broadcast(&changed);
+}
+
+Context* fake_context(int i) { return &contexts[i]; }
+Stream* fake_stream(Context* c, int automatic) {
+  Stream* s = calloc(1, sizeof *s);
+  s->context = c, s->automatic = automatic;
+  live_streams++;
+  return s;
+}
+void fake_capture(Stream* s, int on) { s->capturing = on; }
+// Work goes on: `steps` of it, or all if negative.
+void fake_advance(Stream* s, long steps) {
+  pthread_mutex_lock(&mutex);
+  s->done = steps < 0 || s->done + steps > s->enqueued ? s->enqueued : s->done + steps;
+  finish(s);
+  pthread_mutex_unlock(&mutex);
+}
+long fake_live_events(void) { return live_events; }
+void* fake_current(void) { return depth ? stack[depth - 1] : 0; }
+void fake_make_current(Context* c) { depth = 0; if (c) stack[depth++] = c; }
+long fake_retained(int device) { return retained[device]; }
+
+static uint64_t enqueue(Stream* s) {
+  s->enqueued++;
+  if (s->automatic) s->done = s->enqueued;
+  return s->enqueued;
+}
+
+// ---- the driver's functions ----
+
+CUresult cuInit(unsigned flags) { BEGIN (void)flags; END(SUCCESS); }
+CUresult cuDriverGetVersion(int* v) { *v = 13000; return SUCCESS; }
+CUresult cuGetErrorName(int code, const char** s) {
+  switch (code) {
+    case 0: *s = "CUDA_SUCCESS"; break;
+    case 1: *s = "CUDA_ERROR_INVALID_VALUE"; break;
+    case 2: *s = "CUDA_ERROR_OUT_OF_MEMORY"; break;
+    case 4: *s = "CUDA_ERROR_DEINITIALIZED"; break;
+    case 100: *s = "CUDA_ERROR_NO_DEVICE"; break;
+    case 700: *s = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
+    case 712: *s = "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"; break;
+    case 801: *s = "CUDA_ERROR_NOT_SUPPORTED"; break;
+    case 999: *s = "CUDA_ERROR_UNKNOWN"; break;
+    default: *s = "CUDA_ERROR_FAKE";
+  }
+  return SUCCESS;
+}
+CUresult cuGetErrorString(int code, const char** s) { (void)code; *s = "said the fake driver"; return SUCCESS; }
+
+CUresult cuDeviceGet(int* d, int ordinal) { BEGIN if (ordinal < 0 || ordinal > 1) END(101); *d = ordinal; END(SUCCESS); }
+CUresult cuDeviceGetCount(int* n) { BEGIN *n = 2; END(SUCCESS); }
+CUresult cuDevicePrimaryCtxRetain(Context** c, int d) { BEGIN retained[d]++; *c = &contexts[d]; END(SUCCESS); }
+CUresult cuDevicePrimaryCtxRelease_v2(int d) { BEGIN retained[d]--; END(SUCCESS); }
+CUresult cuCtxGetCurrent(Context** c) { BEGIN *c = depth ? stack[depth - 1] : 0; END(SUCCESS); }
+CUresult cuCtxSetCurrent(Context* c) { BEGIN depth = 0; if (c) stack[depth++] = c; END(SUCCESS); }
+CUresult cuCtxPushCurrent_v2(Context* c) { BEGIN if (!c || depth == 32) END(INVALID_CONTEXT); stack[depth++] = c; END(SUCCESS); }
+CUresult cuCtxPopCurrent_v2(Context** c) {
+  pthread_mutex_lock(&mutex);  // never made to fail: a failing pop would be a bug of the caller
+  if (!depth) END(INVALID_CONTEXT);
+  depth--;
+  if (c) *c = stack[depth];
+  END(SUCCESS);
+}
+CUresult cuCtxGetDevice(int* d) { BEGIN if (!depth) END(INVALID_CONTEXT); *d = stack[depth - 1]->device; END(SUCCESS); }
+CUresult cuCtxGetId(Context* c, unsigned long long* id) { BEGIN if (!c) END(INVALID_CONTEXT); *id = c->id; END(SUCCESS); }
+
+CUresult cuMemHostAlloc(void** p, size_t n, unsigned flags) {
+  BEGIN (void)flags;
+  if (!depth) END(INVALID_CONTEXT);
+  if (!n) END(INVALID_VALUE);
+  if (live_bytes + n > limit_bytes) END(OUT_OF_MEMORY);
+  if (posix_memalign(p, 4096, n)) END(OUT_OF_MEMORY);
+  memset(*p, 0xA5, n);  // whatever was there before
+  add_range(*p, n, 0);
+  END(SUCCESS);
+}
+CUresult cuMemFreeHost(void* p) {
+  BEGIN
+  if (!depth) END(INVALID_CONTEXT);
+  if (!drop_range(p, 0)) END(INVALID_VALUE);
+  free(p);
+  END(SUCCESS);
+}
+CUresult cuMemHostRegister_v2(void* p, size_t n, unsigned flags) {
+  BEGIN (void)flags;
+  if (!depth) END(INVALID_CONTEXT);
+  if (!n) END(INVALID_VALUE);
+  uintptr_t from = (uintptr_t)p & ~4095ul, to = ((uintptr_t)p + n + 4095) & ~4095ul;
+  for (Range* x = ranges; x; x = x->next) {
+    uintptr_t a = (uintptr_t)x->base & ~4095ul, b = ((uintptr_t)x->base + x->nbytes + 4095) & ~4095ul;
+    if (from < b && a < to) END(ALREADY_REGISTERED);
+  }
+  if (live_bytes + n > limit_bytes) END(OUT_OF_MEMORY);
+  add_range(p, n, 1);
+  END(SUCCESS);
+}
+CUresult cuMemHostUnregister(void* p) {
+  BEGIN
+  if (!depth) END(INVALID_CONTEXT);
+  END(drop_range(p, 1) ? SUCCESS : NOT_REGISTERED);
+}
+
+CUresult cuStreamCreate(Stream** s, unsigned flags) {
+  BEGIN (void)flags;
+  if (!depth) END(INVALID_CONTEXT);
+  *s = fake_stream(stack[depth - 1], 1);
+  END(SUCCESS);
+}
+CUresult cuStreamDestroy_v2(Stream* s) { BEGIN live_streams--; (void)s; END(SUCCESS); }
+CUresult cuStreamGetCtx(Stream* s, Context** c) {
+  BEGIN
+  if (!s && !depth) END(INVALID_CONTEXT);
+  *c = s ? s->context : stack[depth - 1];
+  END(SUCCESS);
+}
+CUresult cuStreamIsCapturing(Stream* s, int* status) { BEGIN *status = s && s->capturing; END(SUCCESS); }
+CUresult cuStreamSynchronize(Stream* s) {
+  BEGIN
+  while (s && s->done < s->enqueued) pthread_cond_wait(&changed, &mutex);
+  END(SUCCESS);
+}
+
+CUresult cuEventCreate(Event** e, unsigned flags) {
+  BEGIN (void)flags;
+  if (!depth) END(INVALID_CONTEXT);
+  *e = calloc(1, sizeof **e);
+  (*e)->context = stack[depth - 1];
+  live_events++;
+  END(SUCCESS);
+}
+CUresult cuEventDestroy_v2(Event* e) { BEGIN live_events--; free(e); END(SUCCESS); }
+CUresult cuEventRecord(Event* e, Stream* s) {
+  BEGIN
+  if (s && e->context != s->context) END(INVALID_HANDLE);  // an event of another device
+  if (s && s->capturing) END(CAPTURE_UNSUPPORTED);
+  e->stream = s, e->at = s ? enqueue(s) : 0, e->recorded = 1;
+  if (s) finish(s);
+  END(SUCCESS);
+}
+CUresult cuEventQuery(Event* e) {
+  BEGIN
+  END(!e->recorded || !e->stream || e->stream->done >= e->at ? SUCCESS : NOT_READY);
+}
+CUresult cuEventSynchronize(Event* e) {
+  BEGIN
+  while (e->stream && e->stream->done < e->at) pthread_cond_wait(&changed, &mutex);
+  END(SUCCESS);
+}
+
+static CUresult copy(void* to, const void* from, size_t n, Stream* s) {
+  Copy* c = malloc(sizeof *c);
+  *c = (Copy){to, from, n, enqueue(s), 0};
+  Copy** p = &s->copies;
+  while (*p) p = &(*p)->next;
+  *p = c;
+  finish(s);
+  return SUCCESS;
+}
+CUresult cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, Stream* s) { BEGIN END(copy((void*)to, from, n, s)); }
+CUresult cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, Stream* s) { BEGIN END(copy(to, (void*)from, n, s)); }
+// The test's own copies, without a Python binding in between.
+int fake_copy(void* to, const void* from, size_t n, Stream* s) { return cuMemcpyHtoDAsync_v2((uint64_t)to, from, n, s); }
+
+// What was still called while the process ended, for the tests of interpreter exit.
+__attribute__((destructor)) static void report(void) {
+  if (!getenv("FAKE_REPORT")) return;
+  for (int i = 0; i < n_table; i++) fprintf(stdout, "%s %ld\n", table[i].name, table[i].calls);
+}
+
+// ---- how cuda-bindings finds them ----
+
+CUresult cuGetProcAddress_v2(const char* name, void** function, int version, uint64_t flags, int* status) {
+  char versioned[128];
+  void* self = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  (void)version, (void)flags;
+  *function = 0;
+  const char* missing = getenv("FAKE_MISSING");  // a function this driver does not have
+  if (self && !(missing && !strcmp(missing, name))) {
+    snprintf(versioned, sizeof versioned, "%s_v2", name);
+    *function = dlsym(self, versioned);
+    if (!*function) *function = dlsym(self, name);
+  }
+  if (status) *status = *function ? 0 : 1;
+  return *function ? SUCCESS : NOT_FOUND;
+}
+CUresult cuGetProcAddress(const char* name, void** function, int version, uint64_t flags) {
+  return cuGetProcAddress_v2(name, function, version, flags, 0);
+}
