@@ -69,12 +69,12 @@ def test_t41_a_forked_child_leaves_the_parents_memory_alone() -> None:
         v.push(7)
         s = FAKE.stream()
         flying = p.checkout(2 * MIB); flying.record_use(s); flying.release()
-        live, calls = FAKE.live_bytes(), FAKE.calls()
         lease = v.borrow()
         child = os.fork()
         if child == 0:
             code = 1
             try:
+                live, calls = FAKE.live_bytes(), FAKE.calls()
                 uses = [lambda: v.push(1), lambda: len(v), v.borrow, v.release, v.into_backing, b.release, b.borrow,
                         lambda: b.ptr, lambda: b.record_use(s), lambda: p.checkout(1), p.trim, p.settle, p.stats, p.close,
                         lambda: budget.reserve(1, "x"), budget.stats, q.release, lambda: q.split(1),
@@ -191,7 +191,7 @@ def test_t43_the_pool_binds_to_the_callers_device_and_leaves_the_context() -> No
         FAKE.make_current(3)                       # some context of device 1
         p = PinnedPool(MemoryBudget(1 << 30), kind="pinned")
         b, c = p.checkout(100), p.checkout(9 * MIB)
-        b.record_use(FAKE.stream(0))
+        b.record_use(FAKE.stream(0, automatic=True))
         assert FAKE.current() == FAKE.context(3)
         assert (FAKE.retained(0), FAKE.retained(1)) == (0, 1)
         FAKE.make_current(None)
@@ -215,7 +215,7 @@ def test_t46_a_function_that_the_driver_lacks_is_an_error_by_name(missing: str) 
             try:
                 b = p.checkout(4 * MIB)
                 print(b.kind)
-                b.record_use(FAKE.stream())
+                b.record_use(FAKE.stream(automatic=True))
                 b.release()
                 p.settle(5)
                 print(p.stats().quarantined)
