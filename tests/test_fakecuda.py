@@ -23,7 +23,18 @@ def libcuda(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which(compiler) is None:
         compiler = "cc"
     folder = tmp_path_factory.mktemp("fakecuda")
-    command = [compiler, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-shared", "-fPIC", "-pthread"]
+    command = [
+        compiler,
+        "-std=gnu11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-O1",
+        "-g",
+        "-shared",
+        "-fPIC",
+        "-pthread",
+    ]
     command += ["-Wl,-soname,libcuda.so.1", "-o", str(folder / "libcuda.so.1"), str(FOLDER / "fakecuda.c")]
     subprocess.run([*command, "-ldl"], check=True)
     return folder

@@ -18,7 +18,14 @@ def test_stub_agrees_with_the_compiled_module(module: Path, tmp_path: Path) -> N
     assert (ROOT / module.with_suffix(".pyi")).exists(), f"{module}.pyx has no stub {module.name}.pyi"
     allowed = tmp_path / "allowlist"
     allowed.write_text(
-        r".*\.__test__" + "\n" + r".*\.__reduce_cython__" + "\n" + r".*\.__setstate_cython__" + "\n"
+        r".*\.__test__"
+        + "\n"
+        + r".*\.__reduce_cython__"
+        + "\n"
+        + r".*\.__setstate_cython__"
+        + "\n"
+        + r".*\.__pyx_capi__"
+        + "\n"
     )
     command = [sys.executable, "-P", "-m", "mypy.stubtest", "--concise", "--ignore-unused-allowlist"]
     command += ["--allowlist", str(allowed), ".".join(module.parts)]

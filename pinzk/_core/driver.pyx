@@ -92,8 +92,8 @@ cdef object error(int code, str call):
             f"{call} failed: {name} ({explanation}). An earlier error broke the device context: restart the process",
             code=code, name=name, call=call)
     remedy = _REMEDIES.get(code)
-    return DeviceError(f"{call} failed: {name} ({explanation})" + (f". {remedy[0].upper()}{remedy[1:]}" if remedy else ""),
-                       code=code, name=name, call=call)
+    advice = f". {remedy[0].upper()}{remedy[1:]}" if remedy else ""
+    return DeviceError(f"{call} failed: {name} ({explanation}){advice}", code=code, name=name, call=call)
 
 
 # ---- start ----
@@ -132,7 +132,8 @@ cdef int ensure() except -1:
     if code != cu.CUDA_SUCCESS:
         name, explanation = describe(code)
         remedy = _REMEDIES.get(<int>code, "look at nvidia-smi, or use device='cpu'")
-        _failure = (f"the CUDA driver cannot start: {name} ({explanation}). {remedy[0].upper()}{remedy[1:]}", <int>code, name)
+        reason = f"the CUDA driver cannot start: {name} ({explanation}). {remedy[0].upper()}{remedy[1:]}"
+        _failure = (reason, <int>code, name)
         raise BackendUnavailable(_failure[0], code=<int>code, name=name, call="cuInit")
     _ready_in = _generation
     _ready = True

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 if os.environ.get("PINZK_FAKE_CUDA"):
-    from fake import FAKE, Fake
+    from fake_cuda import FAKE, Fake
 else:
     collect_ignore_glob = ["test_*.py"]
 

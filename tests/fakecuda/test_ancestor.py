@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from fake import Fake
+from fake_cuda import Fake
 
 from pinzk._core.memory import MemoryBudget, PinnedPool, PinnedVec
 from pinzk.curves import BN254
@@ -117,7 +117,10 @@ def test_a_wait_ends_when_memory_comes_back_by_any_road(fake: Fake, pool: Pools)
         (lambda: _flying(b, s), lambda _: s.advance()),
     ]
     for hold, give in roads:
-        for want in (lambda: a.checkout(4 * MIB, timeout=20), lambda: budget.reserve(4 * MIB, "y", timeout=20)):
+        for want in (
+            lambda: a.checkout(4 * MIB, timeout=20),
+            lambda: budget.reserve(4 * MIB, "y", timeout=20),
+        ):
             held = hold()
             got: list[object] = []
             waiter = threading.Thread(target=lambda: got.append(want()))  # noqa: B023

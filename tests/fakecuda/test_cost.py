@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from fake import Fake
+from fake_cuda import Fake
 
 from pinzk._core.memory import PinnedPool, PinnedVec
 from pinzk.curves import BN254
@@ -46,8 +46,15 @@ def test_t27_copies_cost_no_allocation(fake: Fake, pool: Pools, wipe: bool) -> N
             p.settle(5)
 
     run(20)
-    names = ("cuMemHostAlloc", "cuMemHostRegister_v2", "cuMemFreeHost", "cuMemHostUnregister", "cuEventCreate",
-             "cuEventDestroy_v2", "cuCtxPushCurrent_v2")
+    names = (
+        "cuMemHostAlloc",
+        "cuMemHostRegister_v2",
+        "cuMemFreeHost",
+        "cuMemHostUnregister",
+        "cuEventCreate",
+        "cuEventDestroy_v2",
+        "cuCtxPushCurrent_v2",
+    )
     before = [fake.calls(n) for n in names]
     run(100)
     assert [fake.calls(n) for n in names] == before

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from fake import Fake
+from fake_cuda import Fake
 
 from pinzk._core.memory import PinnedPool, PinnedVec
 from pinzk.curves import BN254
@@ -139,7 +139,9 @@ def test_t06_events_are_kept_by_context(fake: Fake, pool: Pools) -> None:
     b.release()
 
 
-def test_t07_the_target_of_a_copy_from_the_device_cannot_be_seen_before_it_is_done(fake: Fake, pool: Pools) -> None:
+def test_t07_the_target_of_a_copy_from_the_device_cannot_be_seen_before_it_is_done(
+    fake: Fake, pool: Pools
+) -> None:
     p, s = pool(), fake.stream()
     b = p.checkout(2 * MIB)
     source = np.full(64, 7, np.uint8)
@@ -243,7 +245,7 @@ def test_t09_every_view_keeps_the_memory(pool: Pools, route: str) -> None:
         with pytest.raises(BufferError):
             refused()
     cycle = [view]
-    cycle.append(cycle)  # type: ignore[arg-type]
+    cycle.append(cycle)
     del view
     with pytest.raises(BufferError):
         b.release()
@@ -272,7 +274,7 @@ def test_t09_a_read_only_lease_cannot_be_made_writeable(pool: Pools) -> None:
         with pytest.raises(ValueError, match="WRITEABLE"):
             view.flags.writeable = True
         with pytest.raises((BufferError, TypeError)):
-            (ctypes.c_char * 64).from_buffer(b.borrow())
+            (ctypes.c_char * 64).from_buffer(b.borrow())  # type: ignore[arg-type]
         del view
         gc.collect()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypothesis state machines: budget, pool and vector, each against a plain model (statements T17, T20 and all of the contract)."""
+"""Hypothesis state machines: budget, pool and vector, each against a plain model (T17, T20, the contract)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,33 @@ import gc
 from typing import Any
 
 import numpy as np
-from fake import FAKE
+from fake_cuda import FAKE
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, precondition, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+)
 
 from pinzk._core.memory import MemoryBudget, PinnedBacking, PinnedPool, PinnedVec, Reservation
 from pinzk.curves import BN254
-from pinzk.errors import BorrowError, BudgetExceeded, InFlightError, UseAfterMove, UseAfterRelease, WaitTimeout
+from pinzk.errors import (
+    BorrowError,
+    BudgetExceeded,
+    InFlightError,
+    UseAfterMove,
+    UseAfterRelease,
+    WaitTimeout,
+)
 
-STEPS = settings(max_examples=40, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
+STEPS = settings(
+    max_examples=40, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+)
 KIB, MIB = 1 << 10, 1 << 20
 
 
@@ -255,7 +272,11 @@ class PoolMachine(RuleBasedStateMachine):
         assert s.free + s.out + s.pending + s.dirty + s.quarantined == s.total
         assert s.quarantined == 0
         assert s.total == self.pool.budget.stats().used == FAKE.live_bytes()
-        assert s.out == sum(o.nbytes for o in self.pool.outstanding()) == sum(b.nbytes for b, _ in self.owned.values())
+        assert (
+            s.out
+            == sum(o.nbytes for o in self.pool.outstanding())
+            == sum(b.nbytes for b, _ in self.owned.values())
+        )
         assert s.pending >= sum(n for _, n, _ in self.flying)
 
     def teardown(self) -> None:
@@ -374,7 +395,7 @@ class VecMachine(RuleBasedStateMachine):
         except BorrowError:
             assert self.borrowed
 
-    @precondition(lambda self: self.writer is not None and len(self.writer))
+    @precondition(lambda self: self.writer is not None and len(self.writer) > 0)
     @rule(i=st.integers(0, 10**6), x=st.integers(0, 5))
     def write(self, i: int, x: int) -> None:
         assert self.writer is not None

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).resolve().parent.parent
 PREAMBLE = """
 import gc, os, sys, threading
-sys.path.insert(0, {here!r})
-from fake import FAKE
+sys.path.insert(0, {tests!r})
+from fake_cuda import FAKE
 import numpy as np
 from pinzk._core.memory import MemoryBudget, PinnedPool, PinnedVec
 from pinzk.curves import BN254
@@ -26,9 +26,15 @@ MIB = 1 << 20
 
 def run(script: str, preamble: str = PREAMBLE, **environment: str) -> str:
     """Run a script; it must end with 0 and say nothing on stderr. Returns what it printed."""
-    code = preamble.format(here=str(HERE)) + textwrap.dedent(script)
-    done = subprocess.run([sys.executable, "-P", "-c", code], env={**os.environ, **environment}, capture_output=True, text=True,
-                          timeout=60, check=False)
+    code = preamble.format(tests=str(TESTS)) + textwrap.dedent(script)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout
 
@@ -41,7 +47,9 @@ SURVIVORS = {
     "default pool": "v = PinnedVec('bytes', 5); v.extend(b'x'); b = PinnedPool.default().checkout(9 * MIB)",
     "registered": "r = p.register(np.zeros(100_000)); keep = r.borrow()",
     "registered in flight": "r = p.register(np.zeros(100_000)); r.record_use(FAKE.stream()); r.release()",
-    "a waiter on a daemon thread": "b = p.checkout(p.budget.total); threading.Thread(target=p.checkout, args=(1,), daemon=True).start()",
+    "a waiter on a daemon thread": (
+        "b = p.checkout(p.budget.total); threading.Thread(target=p.checkout, args=(1,), daemon=True).start()"
+    ),
     "closed with blocks out": "b = p.checkout(2 * MIB); p.close()",
     "a frame that never ends": "g = (v for v in [PinnedVec('bytes', 9, pool=p)]); next(g)",
     "atexit": "import atexit; b = p.checkout(2 * MIB); atexit.register(b.release); atexit.register(p.checkout, 3 * MIB)",
@@ -50,14 +58,19 @@ SURVIVORS = {
 
 @pytest.mark.parametrize("survivor", SURVIVORS)
 def test_t37_t38_t39_live_owners_at_exit(survivor: str) -> None:
-    out = run(f"""
+    out = run(
+        f"""
         p = PinnedPool(MemoryBudget(1 << 30), kind="pinned")
         {SURVIVORS[survivor]}
         print("reached", FAKE.calls("cuMemHostUnregister") + FAKE.calls("cuMemFreeHost"), flush=True)
-        """, FAKE_REPORT="1")
+        """,
+        FAKE_REPORT="1",
+    )
     lines = out.splitlines()
     assert lines[0].startswith("reached")
-    frees = sum(int(x.split()[1]) for x in lines[1:] if x.split()[0] in ("cuMemHostUnregister", "cuMemFreeHost"))
+    frees = sum(
+        int(x.split()[1]) for x in lines[1:] if x.split()[0] in ("cuMemHostUnregister", "cuMemFreeHost")
+    )
     assert frees == int(lines[0].split()[1]), "what is pinned at exit stays so until the process is gone"
 
 
@@ -167,7 +180,7 @@ def test_t42_without_a_driver_every_call_says_the_same(why: str) -> None:
         assert v.kind == "pageable" and q.stats().fallbacks == 1
         """
     if why == "no libcuda":
-        empty = str(HERE / "no-such-folder")
+        empty = str(TESTS / "no-such-folder")
         text = run(script, NO_DRIVER, LD_LIBRARY_PATH=empty)
         if "no CUDA driver" not in text:
             pytest.skip("this machine has a driver of its own")
@@ -207,9 +220,12 @@ def test_t43_the_pool_binds_to_the_callers_device_and_leaves_the_context() -> No
         """)
 
 
-@pytest.mark.parametrize("missing", ["cuStreamIsCapturing", "cuEventRecord", "cuEventQuery", "cuMemHostRegister", "cuCtxGetId"])
+@pytest.mark.parametrize(
+    "missing", ["cuStreamIsCapturing", "cuEventRecord", "cuEventQuery", "cuMemHostRegister", "cuCtxGetId"]
+)
 def test_t46_a_function_that_the_driver_lacks_is_an_error_by_name(missing: str) -> None:
-    text = run("""
+    text = run(
+        """
         p = PinnedPool(MemoryBudget(1 << 30), kind="pinned")
         for _ in range(2):
             try:
@@ -221,7 +237,9 @@ def test_t46_a_function_that_the_driver_lacks_is_an_error_by_name(missing: str) 
                 print(p.stats().quarantined)
             except (DeviceError, PinningError) as e:
                 print(type(e).__name__, e)
-        """, FAKE_MISSING=missing)
+        """,
+        FAKE_MISSING=missing,
+    )
     if missing == "cuEventQuery":
         assert text.splitlines()[1] == str(4 << 20)
     elif missing == "cuMemHostRegister":

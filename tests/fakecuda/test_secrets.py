@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from fake import Fake
+from fake_cuda import Fake
 
 from pinzk._core.memory import PinnedPool, PinnedVec
 from pinzk.curves import BN254
@@ -75,7 +75,7 @@ def by_garbage(p: PinnedPool, fake: Fake) -> None:
     v = PinnedVec("bytes", pool=p)
     v.extend(SECRET)
     cycle = [v, v.borrow()]
-    cycle.append(cycle)  # type: ignore[arg-type]
+    cycle.append(cycle)
 
 
 def by_error(p: PinnedPool, fake: Fake) -> None:

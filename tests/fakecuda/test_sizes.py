@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from fake import Fake
+from fake_cuda import Fake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,7 +81,7 @@ def test_t16_blocks_lie_inside_their_memory_and_are_disjoint(pool: Pools) -> Non
     rng = np.random.default_rng(16)
     blocks = [p.checkout(int(n)) for n in np.exp(rng.uniform(0, np.log(3 * MIB), 200)).astype(int) + 1]
     extents = sorted((b.ptr, b.ptr + b.nbytes) for b in blocks)
-    assert all(end <= start for (_, end), (start, _) in zip(extents, extents[1:], strict=False))
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(extents))
     for i, b in enumerate(blocks):
         b.borrow_mut().numpy()[:] = i
     for i, b in enumerate(blocks):
@@ -92,13 +93,13 @@ def test_t16_blocks_lie_inside_their_memory_and_are_disjoint(pool: Pools) -> Non
 def test_t16_a_vector_never_holds_more_than_its_block(pool: Pools) -> None:
     for elem in (BN254.fr, BLS12_381.g1, BLS12_381.g2, "bytes"):
         for capacity in (1, 3, 1000, 10_001):
-            with PinnedVec(elem, capacity, pool=pool()) as v:  # type: ignore[arg-type]
+            with PinnedVec(elem, capacity, pool=pool()) as v:
                 row = 1 if isinstance(elem, str) else elem.nbytes
                 block = v.into_backing()
                 assert capacity * row <= block.nbytes
                 with pytest.raises(ValueError, match="holds"):
-                    block.into_vec(elem, block.nbytes // row + 1)  # type: ignore[arg-type]
-                w = block.into_vec(elem)  # type: ignore[arg-type]
+                    block.into_vec(elem, block.nbytes // row + 1)
+                w = block.into_vec(elem)
                 assert w.capacity * row <= w.into_backing().nbytes
 
 
@@ -106,9 +107,15 @@ def test_t16_a_vector_never_holds_more_than_its_block(pool: Pools) -> None:
 def test_t18_sizes_that_overflow_are_refused_before_any_driver_call(fake: Fake, pool: Pools, n: int) -> None:
     p, before = pool(), fake.calls()
     doors: list[Callable[[Any], Any]] = [
-        p.checkout, p.warm, p.trim, lambda n: p.budget.reserve(n, "x"),
-        lambda n: p.checkout_many([1, n]), lambda n: p.budget.try_reserve(n, "x"), lambda n: MemoryBudget(n),
-        lambda n: PinnedVec(BN254.fr, n, pool=p), lambda n: PinnedVec("bytes", pool=p).resize(n),
+        p.checkout,
+        p.warm,
+        p.trim,
+        lambda n: p.budget.reserve(n, "x"),
+        lambda n: p.checkout_many([1, n]),
+        lambda n: p.budget.try_reserve(n, "x"),
+        lambda n: MemoryBudget(n),
+        lambda n: PinnedVec(BN254.fr, n, pool=p),
+        lambda n: PinnedVec("bytes", pool=p).resize(n),
     ]
     for door in doors:
         with pytest.raises(OverflowError):
@@ -133,8 +140,18 @@ def test_t18_products_that_overflow_are_refused(fake: Fake, pool: Pools) -> None
 def test_t18_negative_sizes(pool: Pools, n: int) -> None:
     p = pool()
     v = PinnedVec("bytes", pool=p)
-    doors: list[Callable[[int], Any]] = [p.checkout, p.warm, p.trim, MemoryBudget, v.resize, v.truncate, v.ensure, v.spare_mut,
-                                         v.commit, lambda n: p.budget.reserve(n, "x")]
+    doors: list[Callable[[int], Any]] = [
+        p.checkout,
+        p.warm,
+        p.trim,
+        MemoryBudget,
+        v.resize,
+        v.truncate,
+        v.ensure,
+        v.spare_mut,
+        v.commit,
+        lambda n: p.budget.reserve(n, "x"),
+    ]
     for door in doors:
         with pytest.raises(ValueError):
             door(n)
@@ -164,7 +181,9 @@ def test_t19_nothing_is_a_size(fake: Fake, pool: Pools) -> None:
     assert fake.calls() == before
 
 
-def test_t45_blocks_of_one_node_do_not_serve_another(fake: Fake, pool: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_t45_blocks_of_one_node_do_not_serve_another(
+    fake: Fake, pool: Pools, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node = 0
     monkeypatch.setattr(pool_module, "_topology", lambda: node)
     p = pool(numa="local")
@@ -174,7 +193,7 @@ def test_t45_blocks_of_one_node_do_not_serve_another(fake: Fake, pool: Pools, mo
     with p.checkout(2 * MIB) as b:
         second = b.ptr
     assert first != second
-    for node, address in ((0, first), (1, second), (0, first)):
+    for node, address in ((0, first), (1, second), (0, first)):  # noqa: B007 (read by the topology)
         with p.checkout(2 * MIB) as b:
             assert b.ptr == address
     fixed = pool(numa=1)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from fake import Fake
+from fake_cuda import Fake
 
 from pinzk._core.memory import MemoryBudget, PinnedPool, PinnedVec
 from pinzk.curves import BN254
@@ -123,27 +123,23 @@ def test_t34_cyclic_garbage_in_the_middle_of_everything(fake: Fake, pool: Pools,
     assert p.stats().out == 0
 
 
-def test_t35_t36_a_vector_in_a_cycle_with_its_pool_is_collected_cleanly(fake: Fake, capfd: pytest.CaptureFixture[str]) -> None:
-    budget = MemoryBudget(64 * MIB)
+def test_t35_t36_a_vector_in_a_cycle_with_its_pool_is_collected_cleanly(
+    fake: Fake, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Holder:
+        def __init__(self, budget: MemoryBudget, wipe: bool) -> None:
+            self.me = self
+            self.pool = PinnedPool(budget, kind="pinned", wipe=wipe)
+            self.vec = PinnedVec(BN254.fr, 100_000, pool=self.pool)
+            self.vec.push(1)
+            self.lease = self.vec.borrow()
+            budget.add_evictor(lambda n: 0 * len(self.vec))
+
+        def __del__(self) -> None:
+            assert BN254.fr.decode(self.lease.numpy()) == [1]
+
     for wipe in (True, False):
-        p = PinnedPool(budget, kind="pinned", wipe=wipe)
-        v = PinnedVec(BN254.fr, 100_000, pool=p)
-        v.push(1)
-
-        class Holder:
-            def __init__(self) -> None:
-                self.me = self
-                self.pool, self.vec, self.lease = p, v, v.borrow()  # noqa: B023
-
-            def __del__(self) -> None:
-                assert BN254.fr.decode(self.lease.numpy()) == [1]
-
-        h = Holder()
-        budget.add_evictor(lambda n: len(h.vec) * 0)  # noqa: B023
-        del h, v, p, Holder
-    for e in list(range(3)):
-        gc.collect(min(e, 2))
-    del budget
+        Holder(MemoryBudget(64 * MIB), wipe)
     gc.collect()
     deadline = time.monotonic() + 10
     while fake.live_bytes():  # freed by the threads of the pools

@@ -246,7 +246,7 @@ cdef class PinnedBacking:
         self.writer = True
         try:
             self.check_idle(False, wait)
-        except:
+        except BaseException:
             self.writer = False
             raise
         return 0
@@ -259,7 +259,6 @@ cdef class PinnedBacking:
         cdef void* event = NULL
         cdef uint64_t context_id = 0, serial
         cdef int code, capturing = 0
-        cdef str call
         cdef EventPool* events = &deref(self.core).shared().events
         self.readers += 1
         try:
@@ -285,7 +284,7 @@ cdef class PinnedBacking:
                 if code != 0:
                     driver.event_destroy(event)
             driver.check(code, "cuEventRecord")
-        except:
+        except BaseException:
             deref(self.core).taint(self.block)
             raise
         finally:
@@ -393,20 +392,20 @@ cdef Lease lease(PinnedBacking backing, size_t start, size_t rows, size_t limbs,
         backing.check_unborrowed()
     elif backing.writer:
         raise BorrowError("the memory is borrowed by a writer: drop its views first")
-    cdef Lease l = Lease.__new__(Lease)
-    l.ptr = backing.block.ptr + start if backing.block != NULL else _nothing
-    l.mutable = mutable
-    l.words = limbs != 0
-    l.shape[0] = rows
-    l.shape[1] = limbs
-    l.strides[0] = 8 * limbs if limbs else 1
-    l.strides[1] = 8
-    l.backing = backing
+    cdef Lease new = Lease.__new__(Lease)
+    new.ptr = backing.block.ptr + start if backing.block != NULL else _nothing
+    new.mutable = mutable
+    new.words = limbs != 0
+    new.shape[0] = rows
+    new.shape[1] = limbs
+    new.strides[0] = 8 * limbs if limbs else 1
+    new.strides[1] = 8
+    new.backing = backing
     if mutable:
         backing.writer = True
     else:
         backing.readers += 1
-    return l
+    return new
 
 
 cdef PinnedBacking new_backing(object pool, const shared_ptr[Pool]& core, unsigned generation, Block* block):

@@ -55,9 +55,9 @@ struct Block {
   char* ptr = nullptr;
   size_t nbytes = 0, dirty = 0;
   State state = State::free;
-  bool tainted = false;      // a use could not be followed: never reused, never freed
-  uint64_t since = 0;        // when it became idle, by the pool's clock
-  std::vector<Use> uses;     // under the pool's mutex
+  bool tainted = false;                    // a use could not be followed: never reused, never freed
+  uint64_t since = 0;                      // when it became idle, by the pool's clock
+  std::vector<Use> uses;                   // under the pool's mutex
   Block *next = nullptr, *prev = nullptr;  // on a shelf or list, under the pool's mutex
 };
 
@@ -124,7 +124,7 @@ struct Chunk {
   Kind kind = Kind::pageable;
   Origin origin = Origin::pages;
   int node = -1;
-  bool bound = true;                // false if the node was asked for and refused
+  bool bound = true;  // false if the node was asked for and refused
   void* context = nullptr;
   Tag* tag = nullptr;               // the reservation: nbytes under this tag, given back when the chunk is gone
   void* keep = nullptr;             // the user's object behind registered memory, a reference

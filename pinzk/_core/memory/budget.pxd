@@ -20,7 +20,7 @@ cdef class MemoryBudget:
     cdef object exceeded(self, size_t nbytes, str tag, str why)
 
 
-cdef class Turn:
+cdef class _Turn:
     """A place in the queue of a budget; `wait` returns when it is the head and something changed."""
     cdef CTurn core
     cdef shared_ptr[Budget] home
@@ -34,7 +34,6 @@ cdef class Turn:
 
     cdef int wait(self) except -1
     cdef int leave(self) except -1
-
 
 
 cdef class Reservation:

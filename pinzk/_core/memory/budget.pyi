@@ -4,7 +4,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn, SupportsIndex, final
+from typing import NoReturn, Self, SupportsIndex, final
 
 @dataclass(frozen=True)
 class BudgetStats:
@@ -16,8 +16,9 @@ class BudgetStats:
     waits: int
     by_tag: dict[str, int]
 
+@final
 class MemoryBudget:
-    def __init__(self, total: SupportsIndex | None = None) -> None: ...
+    def __new__(cls, total: SupportsIndex | None = None) -> Self: ...
     @staticmethod
     def default() -> MemoryBudget: ...
     @property
@@ -36,7 +37,9 @@ class MemoryBudget:
     def stats(self) -> BudgetStats: ...
     def __reduce__(self) -> NoReturn: ...
 
+@final
 class Reservation:
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
     @property
     def nbytes(self) -> int: ...
     @property

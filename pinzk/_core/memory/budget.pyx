@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import dataclass
 
+cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
@@ -41,6 +42,7 @@ class BudgetStats:
     by_tag: dict[str, int]
 
 
+@cython.final
 cdef class MemoryBudget:
     """How many bytes of host memory may be held, and by whom.
 
@@ -122,10 +124,10 @@ cdef class MemoryBudget:
         check_wait(timeout, cancel)
         self.refuse_if_never(n, tag)
         cdef Tag* t = deref(self.core).tag(tag.encode())
-        cdef Turn turn
+        cdef _Turn turn
         if n == 0 or (not deref(self.core).waiting() and deref(self.core).take(n, t)):
             return _reservation(self, n, t, tag)
-        turn = Turn(self, n, tag, timeout, cancel)
+        turn = _Turn(self, n, tag, timeout, cancel)
         try:
             while True:
                 turn.wait()
@@ -265,7 +267,8 @@ def _second(entry):
     return entry[1]
 
 
-cdef class Turn:
+@cython.final
+cdef class _Turn:
     """A place in the queue of a budget."""
 
     def __cinit__(self, MemoryBudget budget not None, size_t nbytes, str tag, timeout, cancel):
@@ -318,6 +321,7 @@ cdef class Turn:
             deref(self.home).leave(&self.core)
 
 
+@cython.final
 cdef class Reservation:
     """Bytes of a `MemoryBudget`, held until released or dropped. Made by `MemoryBudget.reserve`.
 

@@ -4,7 +4,7 @@
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, NoReturn, Self, SupportsIndex, final
 
 from pinzk._core.memory.backing import PinnedBacking
 from pinzk._core.memory.budget import MemoryBudget
@@ -33,15 +33,16 @@ class Outstanding:
     kind: str
     used: bool
 
+@final
 class PinnedPool:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         budget: MemoryBudget | None = None,
         *,
         kind: str = "auto",
         wipe: bool = True,
         numa: int | str | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @staticmethod
     def default() -> PinnedPool: ...
     @property

@@ -9,22 +9,24 @@ import threading
 import time
 from dataclasses import dataclass
 
+cimport cython
 from cpython.buffer cimport PyBUF_CONTIG, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_INCREF
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t
 from libcpp.memory cimport make_shared, shared_ptr, weak_ptr
 from libcpp.vector cimport vector
 
 from pinzk._core cimport driver
 from pinzk._core.memory.backing cimport PinnedBacking, kind_name, new_backing
-from pinzk._core.memory.budget cimport MemoryBudget, Turn, check_wait, nbytes_of
-from pinzk._core.memory.core cimport (Block, Budget, Chunk, COutstanding, Driver, Kind, Pool, PoolFigures, Shared, Tag,
-                                      adopt_user, allocate_pageable, allocate_pinned, class_size, cut,
-                                      free_memory, kNoMemory, kPage, kSlab, register_user, round_up, slot_size)
-from pinzk.errors import (BackendUnavailable, DeviceError, ForkError, MemoryPlanError, PinningError, UseAfterRelease, WaitTimeout)
+from pinzk._core.memory.budget cimport MemoryBudget, _Turn, check_wait, nbytes_of
+from pinzk._core.memory.core cimport (
+    Block, Budget, Chunk, COutstanding, Driver, Kind, Pool, PoolFigures, Shared, Tag, adopt_user, allocate_pageable,
+    allocate_pinned, class_size, cut, free_memory, kNoMemory, kPage, kSlab, register_user, round_up, slot_size,
+)
+from pinzk.errors import (
+    BackendUnavailable, DeviceError, ForkError, MemoryPlanError, PinningError, UseAfterRelease, WaitTimeout,
+)
 
 
 cdef extern from "<sched.h>" nogil:
@@ -86,6 +88,7 @@ class Outstanding:
     used: bool
 
 
+@cython.final
 cdef class PinnedPool:
     """Reusable blocks of page-locked memory inside one budget.
 
@@ -269,7 +272,7 @@ cdef class PinnedPool:
             if chunk.kind == Kind.pageable:
                 budget.retag(n, tag, self.pageable)
                 chunk.tag = self.pageable
-        except:
+        except BaseException:
             budget.give(n, tag)
             del chunk
             raise
@@ -367,7 +370,8 @@ cdef class PinnedPool:
         self.check_process()
         cdef PoolFigures f = deref(self.core).figures()
         assert f.bytes[0] + f.bytes[1] + f.bytes[2] + f.bytes[3] + f.bytes[4] == f.total, "the pool's books do not add up"
-        by_tag = {name: n for name, n in (("pinned", f.by_kind[0]), ("registered", f.by_kind[1]), ("pageable", f.by_kind[2])) if n}
+        kinds = ("pinned", f.by_kind[0]), ("registered", f.by_kind[1]), ("pageable", f.by_kind[2])
+        by_tag = {name: n for name, n in kinds if n}
         return PoolStats(f.bytes[0], f.bytes[1], f.bytes[2], f.bytes[3], f.bytes[4], f.total, f.peak, f.allocations, f.freed,
                          f.reuses, self.fallbacks, self.waits, f.wiped, by_tag)
 
@@ -455,14 +459,14 @@ cdef class PinnedPool:
     cdef list wait_for(self, list sizes, int node, timeout, cancel):
         """Backings for all sizes, waiting in turn; holds nothing while it waits."""
         cdef size_t total = min(sum(sizes), deref(self.budget.core).total())
-        cdef Turn turn
+        cdef _Turn turn
         cdef list found
         cdef bint first = True
         if not deref(self.budget.core).waiting():
             found = self.all_now(sizes, node, False)
             if found is not None:
                 return found
-        turn = Turn(self.budget, total, "pinned", timeout, cancel)
+        turn = _Turn(self.budget, total, "pinned", timeout, cancel)
         try:
             while True:
                 turn.wait()
@@ -560,13 +564,13 @@ cdef class PinnedPool:
             chunk.node = node
             chunk.tag = tag
             self.allocate(chunk, threads if threads else _cores())
-        except:
+        except BaseException:
             budget.give(nbytes, tag)
             del chunk
             raise
         try:
             cut(deref(chunk), slot)
-        except:
+        except BaseException:
             free_memory(deref(chunk), deref(self.core).driver())
             budget.give(nbytes, tag)
             del chunk
@@ -640,6 +644,7 @@ cdef class PinnedPool:
         return 0
 
 
+@cython.final
 cdef class _PoolEvictor:
     """What a budget asks of a pool; holds no reference to it."""
     cdef weak_ptr[Pool] core
@@ -661,6 +666,7 @@ cdef class _PoolEvictor:
         return self.core.expired()
 
 
+@cython.final
 cdef class _Exported:
     """A buffer of the user's, exported for as long as this object lives."""
     cdef Py_buffer view

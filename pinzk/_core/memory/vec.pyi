@@ -1,20 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of pinned vectors; they are documented in `vec.pyx`."""
 
-from typing import Any, Literal, NoReturn, SupportsIndex, TypeAlias
+from collections.abc import Iterable
+from typing import Any, Literal, NoReturn, Protocol, SupportsIndex, TypeAlias, final
 
 from pinzk._core.memory.backing import Lease, PinnedBacking
 from pinzk._core.memory.pool import PinnedPool
-from pinzk.curves import Field, Group
 
-Elem: TypeAlias = Field | Group | Literal["bytes"]
-
-class PinnedVec:
-    def __init__(self, elem: Elem, capacity: SupportsIndex = 0, *, pool: PinnedPool | None = None) -> None: ...
-    @staticmethod
-    def from_array(elem: Elem, array: Any, pool: PinnedPool | None = None) -> PinnedVec: ...
+class _Rows(Protocol):  # a Field or a Group
     @property
-    def elem(self) -> Elem: ...
+    def name(self) -> str: ...
+    @property
+    def limbs(self) -> int: ...
+    def encode(self, values: Iterable[Any], /) -> Any: ...
+
+_Elem: TypeAlias = _Rows | Literal["bytes"]
+
+@final
+class PinnedVec:
+    def __init__(
+        self, elem: _Elem, capacity: SupportsIndex = 0, *, pool: PinnedPool | None = None
+    ) -> None: ...
+    @staticmethod
+    def from_array(elem: _Elem, array: Any, pool: PinnedPool | None = None) -> PinnedVec: ...
+    @property
+    def elem(self) -> _Elem: ...
     @property
     def pool(self) -> PinnedPool: ...
     @property

@@ -2,6 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """PinnedVec: a growing array of field elements, points or bytes in one pinned block."""
 
+cimport cython
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
@@ -13,6 +14,7 @@ from pinzk.errors import BorrowError, MemoryPlanError, UseAfterMove, UseAfterRel
 cdef size_t LARGE = 1 << 18  # bytes from which a copy is worth dropping the GIL for
 
 
+@cython.final
 cdef class PinnedVec:
     """A vector of field elements, points or bytes, in pinned memory, with one owner.
 
@@ -23,8 +25,8 @@ cdef class PinnedVec:
 
     Rows are ``uint64[limbs]``, Montgomery form, infinity all zeros, exactly as `Field.encode` and `Group.encode` make them;
     values are not checked here.
-    *Borrow*: while a `Lease` is alive, every change, move and release raises `BorrowError` and the vector is unchanged. While
-    a copy is in flight every change raises `InFlightError`; move and release are fine.
+    *Borrow*: while a `Lease` is alive, every change, move and release raises `BorrowError` and the vector is unchanged.
+    While a copy is in flight every change raises `InFlightError`; move and release are fine.
     *Growth* past the capacity takes a new block, copies, and returns the old one. It holds a block while it asks for one, so
     it asks the evictors but never waits: `BudgetExceeded`, and the vector is unchanged.
     *Move*: `into_backing` empties the vector, later uses raise `UseAfterMove`. *Drop*: `release()`, ``with`` or garbage
@@ -329,7 +331,7 @@ cdef class PinnedVec:
             if n > self.limit:
                 self.grow(n)
             self.spare = 0
-        except:
+        except BaseException:
             self.close()
             raise
         return 0

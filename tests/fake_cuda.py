@@ -13,7 +13,7 @@ _lib = ctypes.CDLL("libcuda.so.1")
 def _function(name: str, result: object, *arguments: object) -> Callable[..., int]:
     f = getattr(_lib, name)
     f.restype, f.argtypes = result, arguments
-    return f  # type: ignore[no-any-return]
+    return f
 
 
 _P, _L, _I, _S, _Z = ctypes.c_void_p, ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t
