@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -256,3 +258,46 @@ def test_a_storm_of_threads(fake: Fake, pool: Pools) -> None:
     assert p.stats().out == 0
     assert p.budget.stats().waiting == 0
     assert p.stats().total == p.budget.stats().used == fake.live_bytes()
+
+
+@pytest.mark.parametrize("call", ["borrow", "borrow_mut", "into_backing", "spare_mut"])
+@pytest.mark.parametrize("of", ["vector", "block"])
+def test_t34_a_finalizer_that_releases_what_is_just_being_borrowed(
+    fake: Fake, pool: Pools, call: str, of: str
+) -> None:
+    """The collector may run inside any allocation, and a finalizer may release the very object."""
+    p = pool()
+
+    class Finalizer:
+        def __init__(self, owner: Any) -> None:
+            self.owner, self.me = owner, self
+
+        def __del__(self) -> None:
+            with contextlib.suppress(BufferError, ValueError):
+                self.owner.release()
+
+    for threshold in range(1, 12):
+        owner: Any = PinnedVec("bytes", 100, pool=p) if of == "vector" else p.checkout(100)
+        function = getattr(owner, call, None)
+        if function is None:
+            owner.release()
+            continue
+        arguments = (1,) if call == "spare_mut" else ()
+        before = gc.get_threshold()
+        gc.collect()
+        Finalizer(owner)
+        gc.set_threshold(threshold)
+        try:
+            result = function(*arguments)
+        except (BufferError, ValueError):
+            result = None
+        gc.set_threshold(*before)
+        if result is None:
+            assert p.stats().out == 0
+        else:
+            assert p.stats().out > 0, "what was handed out is there"
+        gc.collect()
+        del result
+        with contextlib.suppress(ValueError):
+            owner.release()
+        assert p.stats().out == 0

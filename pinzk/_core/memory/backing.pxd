@@ -41,6 +41,6 @@ cdef class Lease:
 
 
 cdef PinnedBacking new_backing(object pool, const shared_ptr[Pool]& core, unsigned generation, Block* block)
-cdef Lease lease(PinnedBacking backing, size_t start, size_t rows, size_t limbs, bint mutable)
+cdef int attach(Lease new, PinnedBacking backing, size_t start, size_t rows, size_t limbs, bint mutable) except -1
 cdef str kind_name(Kind kind)
 cdef void* stream_handle(object stream) except? NULL

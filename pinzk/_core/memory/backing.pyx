@@ -110,9 +110,11 @@ cdef class PinnedBacking:
         BorrowError
             A writer is alive (`InFlightError`: the device still writes the block).
         """
+        cdef Lease new = Lease.__new__(Lease)
         self.check_live()
         self.check_idle(True, False)
-        return lease(self, 0, self.block.nbytes if self.block != NULL else 0, 0, False)
+        attach(new, self, 0, self.block.nbytes if self.block != NULL else 0, 0, False)
+        return new
 
     def borrow_mut(self, *, bint wait=False):
         """A lease that may write all bytes.
@@ -127,12 +129,14 @@ cdef class PinnedBacking:
         BorrowError
             Another lease is alive (`InFlightError`: a copy still uses the block).
         """
+        cdef Lease new = Lease.__new__(Lease)
         self.begin_change(wait)
         cdef size_t n = self.block.nbytes if self.block != NULL else 0
         if n:
             self.block.dirty = n
         self.writer = False
-        return lease(self, 0, n, 0, True)
+        attach(new, self, 0, n, 0, True)
+        return new
 
     def record_use(self, stream, *, bint writes=False):
         """Tell that work enqueued on a stream uses the block; call it right after enqueuing.
@@ -292,8 +296,11 @@ cdef class PinnedBacking:
         return 0
 
     cdef PinnedBacking move(self):
-        """The block in a new owner; this one is empty afterwards. The caller has checked that it may move."""
-        cdef PinnedBacking to = new_backing(self.pool, self.core, self.generation, self.block)
+        """The block in a new owner; this one is empty afterwards."""
+        cdef PinnedBacking to = new_backing(self.pool, self.core, self.generation, NULL)
+        self.check_live()  # after the allocation, which may have run anything
+        self.check_unborrowed()
+        to.block = self.block
         self.block = NULL
         self.state = MOVED
         return to
@@ -386,13 +393,17 @@ cdef class Lease:
                 self.backing.readers -= 1
 
 
-cdef Lease lease(PinnedBacking backing, size_t start, size_t rows, size_t limbs, bint mutable):
-    """A lease of rows from byte `start` on; limbs = 0 means bytes."""
+cdef int attach(Lease new, PinnedBacking backing, size_t start, size_t rows, size_t limbs, bint mutable) except -1:
+    """Make an unborn lease one of rows from byte `start` on; limbs = 0 means bytes.
+
+    Between the checks and the count nothing is allocated: an allocation may run the garbage collector, and with it other
+    threads and finalizers that release the very block. That is why the caller makes the lease object first.
+    """
+    backing.check_live()
     if mutable:
         backing.check_unborrowed()
     elif backing.writer:
         raise BorrowError("the memory is borrowed by a writer: drop its views first")
-    cdef Lease new = Lease.__new__(Lease)
     new.ptr = backing.block.ptr + start if backing.block != NULL else _nothing
     new.mutable = mutable
     new.words = limbs != 0
@@ -405,7 +416,7 @@ cdef Lease lease(PinnedBacking backing, size_t start, size_t rows, size_t limbs,
         backing.writer = True
     else:
         backing.readers += 1
-    return new
+    return 0
 
 
 cdef PinnedBacking new_backing(object pool, const shared_ptr[Pool]& core, unsigned generation, Block* block):

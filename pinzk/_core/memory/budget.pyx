@@ -445,6 +445,14 @@ _default_budget = None
 _default_lock = threading.Lock()
 
 
+def _in_child():
+    global _default_lock
+    _default_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
 def _total_of_environment():
     text = os.environ.get("PINZK_MAX_PINNED", "").strip()
     if not text:

@@ -136,7 +136,7 @@ cdef class PinnedPool:
         self.budget = MemoryBudget.default() if budget is None else budget
         self.budget.check_process()
         self.generation = driver.generation()
-        self.core = make_shared[Pool](self.budget.core, _driver_calls, self.wipe, _shared)
+        self.core = make_shared[Pool](self.budget.core, _driver_calls, self.wipe, _shared_now())
         self.pageable = deref(self.budget.core).tag(b"pageable")
         self.tag = self.pageable
         if kind != "pageable":
@@ -443,7 +443,15 @@ cdef class PinnedPool:
         return <int>node
 
     cdef PinnedBacking own(self, Block* block):
-        return new_backing(self, self.core, self.generation, block)
+        cdef PinnedBacking b
+        try:
+            b = new_backing(self, self.core, self.generation, NULL)
+        except BaseException:
+            if block != NULL:
+                deref(self.core).give(block)
+            raise
+        b.block = block
+        return b
 
     cdef PinnedBacking checkout_now(self, size_t nbytes):
         """As `checkout` for somebody who holds a block already: asks evictors, never waits, overtakes those who do."""
@@ -696,6 +704,7 @@ cdef Driver _calls():
 
 cdef Driver _driver_calls = _calls()
 cdef Shared* _shared = new Shared()
+cdef unsigned _shared_in = driver.generation()
 _default_pool = None
 _default_lock = threading.Lock()
 _topology = None  # the tests' answer to "on which node am I"
@@ -717,12 +726,26 @@ cdef int _node_of(numa) except? -1:
     return numa
 
 
+cdef Shared* _shared_now() except NULL:
+    """In a forked child a new one: locks of the old may be held by threads that are not there."""
+    global _shared, _shared_in
+    if _shared_in != driver.generation():
+        _shared = new Shared()
+        _shared_in = driver.generation()
+    return _shared
+
+
+def _in_child():
+    global _default_lock
+    _default_lock = threading.Lock()
+
+
 def _stop_workers():
     """Before the interpreter goes: no thread of a pool is left, and what is pinned stays so until the process ends."""
-    if driver.generation() == _imported_in:
+    if driver.generation() == _shared_in:
         with nogil:
             _shared.workers.stop_all()
 
 
-cdef unsigned _imported_in = driver.generation()
 atexit.register(_stop_workers)
+os.register_at_fork(after_in_child=_in_child)

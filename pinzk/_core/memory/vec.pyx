@@ -6,7 +6,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
-from pinzk._core.memory.backing cimport LIVE, MOVED, RELEASED, PinnedBacking, lease, stream_handle
+from pinzk._core.memory.backing cimport LIVE, MOVED, RELEASED, Lease, PinnedBacking, attach, stream_handle
 from pinzk._core.memory.budget cimport nbytes_of
 from pinzk._core.memory.pool cimport PinnedPool
 from pinzk.errors import BorrowError, MemoryPlanError, UseAfterMove, UseAfterRelease
@@ -189,13 +189,15 @@ cdef class PinnedVec:
         cdef size_t k = nbytes_of(n, "n")
         if k > <size_t>1 << 62:
             raise OverflowError(f"{k} elements")
+        cdef Lease new = Lease.__new__(Lease)
         self.open(self.n + k)
         try:
             self._zero(self.n + k)
         finally:
             self.close()
+        attach(new, self.backing, self.n * self.row, k, self.limbs, True)
         self.spare = k
-        return lease(self.backing, self.n * self.row, k, self.limbs, True)
+        return new
 
     def commit(self, n):
         """Add the first n elements that `spare_mut` laid open.
@@ -224,9 +226,12 @@ cdef class PinnedVec:
         BorrowError
             A writer is alive (`InFlightError`: the device still writes the memory).
         """
+        cdef Lease new = Lease.__new__(Lease)
         self.check_live()
         self.backing.check_idle(True, False)
-        return lease(self.backing, 0, self.n, self.limbs, False)
+        self.check_live()  # it may have waited for the driver
+        attach(new, self.backing, 0, self.n, self.limbs, False)
+        return new
 
     def borrow_mut(self, *, bint wait=False):
         """A `Lease` that may write [0, len).
@@ -236,10 +241,12 @@ cdef class PinnedVec:
         wait : bool
             Wait for copies in flight instead of raising `InFlightError`.
         """
+        cdef Lease new = Lease.__new__(Lease)
         self.check_live()
         self.backing.begin_change(wait)
         self.backing.writer = False
-        return lease(self.backing, 0, self.n, self.limbs, True)
+        attach(new, self.backing, 0, self.n, self.limbs, True)
+        return new
 
     def record_use(self, stream, *, bint writes=False):
         """As `PinnedBacking.record_use`."""
