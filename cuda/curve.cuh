@@ -31,7 +31,7 @@ struct Xyzz {
   friend PINZK_INLINE Xyzz operator-(const Xyzz& a) { return {a.x, -a.y, a.zz, a.zzz}; }
 
   // 2 p (mdbl-2008-s-1); a point of order two gives ZZ = 0, infinity
-  static Xyzz twice(const Affine<F>& p) {
+  PINZK_OUTLINE static Xyzz twice(const Affine<F>& p) {
     if (p.is_infinity()) return infinity();
     const F u = p.y.doubled(), v = u.squared(), w = u * v, s = p.x * v, xx = p.x.squared(), m = xx.doubled() + xx;
     const F x3 = m.squared() - s.doubled();
@@ -39,7 +39,7 @@ struct Xyzz {
   }
 
   // 2 this (dbl-2008-s-1)
-  Xyzz doubled() const {
+  PINZK_OUTLINE Xyzz doubled() const {
     if (is_infinity()) return *this;
     const F u = y.doubled(), v = u.squared(), w = u * v, s = x * v, xx = x.squared(), m = xx.doubled() + xx;
     const F x3 = m.squared() - s.doubled();
@@ -47,7 +47,7 @@ struct Xyzz {
   }
 
   // this + p (madd-2008-s); equal and opposite points and infinity included
-  void add(const Affine<F>& p) {
+  PINZK_OUTLINE void add(const Affine<F>& p) {
     if (p.is_infinity()) return;
     if (is_infinity()) {
       *this = from(p);
@@ -66,7 +66,7 @@ struct Xyzz {
   }
 
   // this + o (add-2008-s); complete as above
-  void add(const Xyzz& o) {
+  PINZK_OUTLINE void add(const Xyzz& o) {
     if (o.is_infinity()) return;
     if (is_infinity()) {
       *this = o;
@@ -85,7 +85,7 @@ struct Xyzz {
   }
 
   // one inversion
-  Affine<F> to_affine() const {
+  PINZK_OUTLINE Affine<F> to_affine() const {
     if (is_infinity()) return Affine<F>::infinity();
     const F i = zzz.inverse(), z = i * zz, zi = z.squared();  // z = ZZ/ZZZ = 1/Z
     return {x * zi, y * i};
@@ -93,7 +93,7 @@ struct Xyzz {
 
   // scalar * this, scalar canonical; not constant time
   template <int M>
-  Xyzz times_vartime(const Limbs<M>& scalar) const {
+  PINZK_OUTLINE Xyzz times_vartime(const Limbs<M>& scalar) const {
     Xyzz sum = infinity();
     for (int i = bit_length(scalar) - 1; i >= 0; i--) {
       sum = sum.doubled();

@@ -143,7 +143,7 @@ struct Portable {
   // a * b / R mod p, coarsely integrated operand scanning; the clear top bit of p keeps the sum in N words: it stays below
   // 2p while the words of b are taken in, whatever they are. in: a < p, b < R; out: < p
   template <class F>
-  static PINZK_INLINE F mul(const F& a, const F& b) {
+  static PINZK_OUTLINE F mul(const F& a, const F& b) {
     F t{};
     PINZK_UNROLL
     for (int i = 0; i < F::N; i++) {
@@ -160,6 +160,12 @@ struct Portable {
       t.limbs.word[F::N - 1] = high + low;
     }
     return reduced(t);
+  }
+
+  // Fermat's power
+  template <class F>
+  static F inverse(const F& a) {
+    return a.power_vartime(minus(F::modulus, derive::small<F::N>(2)));
   }
 
   // in: a < 2p; out: a mod p
@@ -224,7 +230,7 @@ struct Field {
 
   // this^exponent; not constant time
   template <int M>
-  Field power_vartime(const Limbs<M>& exponent) const {
+  PINZK_OUTLINE Field power_vartime(const Limbs<M>& exponent) const {
     Field x = one();
     for (int i = bit_length(exponent) - 1; i >= 0; i--) {
       x = x.squared();
@@ -233,8 +239,8 @@ struct Field {
     return x;
   }
 
-  // 1 / this; 0 for 0 (Fermat)
-  Field inverse() const { return power_vartime(minus(modulus, derive::small<N>(2))); }
+  // 1 / this; 0 for 0
+  PINZK_OUTLINE Field inverse() const { return Machine::inverse(*this); }
 };
 
 }  // namespace pinzk

@@ -27,17 +27,17 @@ struct Fp2 {
   PINZK_INLINE Fp2 doubled() const { return *this + *this; }
 
   // Karatsuba: three products
-  friend Fp2 operator*(const Fp2& a, const Fp2& b) {
+  friend PINZK_OUTLINE Fp2 operator*(const Fp2& a, const Fp2& b) {
     const F x = a.c0 * b.c0, y = a.c1 * b.c1;
     return {x - y, (a.c0 + a.c1) * (b.c0 + b.c1) - x - y};
   }
   // (c0 + c1)(c0 - c1), 2 c0 c1: two products
-  Fp2 squared() const { return {(c0 + c1) * (c0 - c1), (c0 * c1).doubled()}; }
+  PINZK_OUTLINE Fp2 squared() const { return {(c0 + c1) * (c0 - c1), (c0 * c1).doubled()}; }
   Fp2 conjugate() const { return {c0, -c1}; }
   PINZK_INLINE Fp2 times(const F& k) const { return {c0 * k, c1 * k}; }
 
   // 1 / this; 0 for 0
-  Fp2 inverse() const {
+  PINZK_OUTLINE Fp2 inverse() const {
     const F n = (c0.squared() + c1.squared()).inverse();
     return {c0 * n, -(c1 * n)};
   }

@@ -37,8 +37,10 @@ constexpr u64 mac_portable(u64 a, u64 b, u64 c, u64 d, u64& hi) {
 
 // (carry, result) = sum + a * b + carry; never overflows.
 // (carry, result) = a + b + carry, carry in {0, 1}; (borrow, result) = a - b - borrow.
+// PINZK_OUTLINE: of a long function the host wants one copy (in cache, and soon compiled); on the device the compiler decides.
 #if defined(__CUDA_ARCH__)
 #define PINZK_UNROLL _Pragma("unroll")
+#define PINZK_OUTLINE
 PINZK_INLINE u64 mac(u64 sum, u64 a, u64 b, u64& carry) {
   u64 lo, hi;
   asm("mad.lo.cc.u64 %0, %2, %3, %4;\n\tmadc.hi.u64 %1, %2, %3, 0;" : "=&l"(lo), "=l"(hi) : "l"(a), "l"(b), "l"(sum));
@@ -100,6 +102,7 @@ PINZK_INLINE void madc_wide(u32& lo, u32& hi, u32 a, u32 b, u32 c0, u32 c1) {
 }
 #else
 #define PINZK_UNROLL _Pragma("GCC unroll 16")
+#define PINZK_OUTLINE __attribute__((noinline))
 using u128 = unsigned __int128;
 PINZK_INLINE u64 mac(u64 sum, u64 a, u64 b, u64& carry) {
   const u128 t = static_cast<u128>(a) * b + sum + carry;

@@ -5,7 +5,7 @@
 // instructions stand in assembly only, so nothing else in the object file needs a newer processor. The product is the one of
 // docs/arithmetic.md, section 3: per word of b, one row t += a b_i on the chains CF and OF, one row t = (t + m p) / 2^64.
 #pragma once
-#include "field.cuh"
+#include "inverse.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -57,6 +57,17 @@ struct Adx {
   // bounds as in Portable
   template <class F>
   static PINZK_INLINE F mul(const F& a, const F& b) {
+    if constexpr (F::N == 4)
+      return mul_inline(a, b);
+    else
+      return mul_outline(a, b);
+  }
+  template <class F>
+  static PINZK_OUTLINE F mul_outline(const F& a, const F& b) {
+    return mul_inline(a, b);
+  }
+  template <class F>
+  static PINZK_INLINE F mul_inline(const F& a, const F& b) {
     static_assert(F::N == 4 || F::N == 6);
     static constexpr u64 np = F::np;
     F t;
@@ -128,6 +139,11 @@ struct Adx {
           : "rm"(p[0]), "rm"(p[1]), "rm"(p[2]), "rm"(p[3]), "rm"(p[4]), "rm"(p[5])
           : "cc");
     return t;
+  }
+
+  template <class F>
+  static F inverse(const F& a) {
+    return Divsteps<F>::inverse(a);
   }
 
   // in: a < 2p; out: a mod p

@@ -15,7 +15,7 @@ const CurveOps* ops_for_this_machine() {
     return &adx;
   }
 #endif
-  static const CurveOpsOf<Curve<Portable>> portable;
+  static const CurveOpsOf<Curve<Host>> portable;
   return &portable;
 }
 

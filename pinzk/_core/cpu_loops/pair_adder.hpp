@@ -7,40 +7,49 @@
 #include <cstdint>
 #include <vector>
 
-#include "curve.cuh"
+#include "adx.hpp"
+#include "lane_adder.hpp"
+#include "term.hpp"
 
 namespace pinzk::cpu {
 
-// A point somewhere in memory, or minus that point (the sign stands in the address's lowest bit); or none, infinity.
+// fields with eight-lane arithmetic: those compiled for processors that may have it
 template <class F>
-class Term {
- public:
-  Term() = default;
-  Term(const Affine<F>* point, bool negative = false) : bits_(reinterpret_cast<std::uintptr_t>(point) | negative) {}
-  explicit operator bool() const { return bits_ != 0; }
-  const Affine<F>& point() const { return *reinterpret_cast<const Affine<F>*>(bits_ & ~std::uintptr_t(1)); }
-  bool negative() const { return bits_ & 1; }
-  // without a branch: signs are as good as random
-  F y() const {
-    const F choice[2] = {point().y, -point().y};
-    return choice[negative()];
-  }
-  void prefetch() const {
-    const char* p = reinterpret_cast<const char*>(&point());
-    for (size_t at = 0; at < sizeof(Affine<F>); at += 64) __builtin_prefetch(p + at);
-    __builtin_prefetch(p + sizeof(Affine<F>) - 1);
-  }
-  Affine<F> value() const { return bits_ ? Affine<F>{point().x, y()} : Affine<F>::infinity(); }
-
- private:
-  std::uintptr_t bits_ = 0;
-};
+constexpr bool has_lanes = false;
+#if defined(__x86_64__)
+template <class P>
+constexpr bool has_lanes<Field<P, Adx>> = true;
+template <class F>
+constexpr bool has_lanes<Fp2<F>> = has_lanes<F>;
+#endif
 
 template <class F>
 class PairAdder {
  public:
   // out[i] = terms[2i] + terms[2i + 1], i < pairs; no term is none; no point of `terms` lies in out
   void add(const Term<F>* terms, size_t pairs, Affine<F>* out) {
+    if constexpr (has_lanes<F>) {
+      if (pairs >= LaneAdder<F>::least_pairs && lanes_available()) {
+        add_by_lanes(terms, pairs, out);
+        return;
+      }
+    }
+    add_one_by_one(terms, pairs, out);
+  }
+
+ private:
+  void add_by_lanes(const Term<F>* terms, size_t pairs, Affine<F>* out) {
+    special_.clear();
+    lanes_.add(terms, pairs, out, special_);
+    if (special_.empty()) return;
+    std::vector<Term<F>> rest;
+    for (const auto i : special_) rest.insert(rest.end(), {terms[2 * i], terms[2 * i + 1]});
+    std::vector<Affine<F>> sums(special_.size());
+    add_one_by_one(rest.data(), sums.size(), sums.data());
+    for (size_t i = 0; i < sums.size(); i++) out[special_[i]] = sums[i];
+  }
+
+  void add_one_by_one(const Term<F>* terms, size_t pairs, Affine<F>* out) {
     if (pairs == 0) return;
     below_.resize(pairs);
     before_.resize(pairs);
@@ -59,7 +68,6 @@ class PairAdder {
     }
   }
 
- private:
   static constexpr size_t ahead = 8;
 
   // of the slope of a + b; one where there is no slope
@@ -90,6 +98,8 @@ class PairAdder {
     return {x, slope * (p.x - x) - a.y()};
   }
 
+  std::conditional_t<has_lanes<F>, LaneAdder<F>, char> lanes_;
+  std::vector<std::uint32_t> special_;
   std::vector<F> below_, before_;  // denominators, and the product of all before each
 };
 

@@ -3,11 +3,12 @@
 #include "toy.cuh"
 
 #include "curve_ops_of.hpp"
+#include "inverse.hpp"
 
 namespace pinzk::cpu {
 
 const CurveOps* toy_ops() {
-  static const CurveOpsOf<Toy> ops;
+  static const CurveOpsOf<ToyOn<Host>> ops;
   return &ops;
 }
 
