@@ -112,7 +112,7 @@ PINZK_INLINE void subtract_once(u32* r, const u32* a, const u32* b) {
 
 }  // namespace chain
 
-struct Chains {
+struct Chains : PowerInverse {
   // bounds as in Portable
   template <class F>
   static PINZK_INLINE F add(const F& a, const F& b) {

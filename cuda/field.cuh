@@ -115,8 +115,16 @@ constexpr Limbs<N> root_of_unity(u64 generator, const Limbs<N>& r2, const Limbs<
 
 }  // namespace derive
 
-// ---- how a machine adds, subtracts and multiplies; F is a Field ----
-struct Portable {
+// ---- how a machine adds, subtracts, multiplies and inverts; F is a Field ----
+struct PowerInverse {
+  // 1 / a, 0 for 0, by Fermat's theorem
+  template <class F>
+  static F inverse(const F& a) {
+    return a.power_vartime(minus(F::modulus, derive::small<F::N>(2)));
+  }
+};
+
+struct Portable : PowerInverse {
   // in: a, b < p; out: a + b mod p, < p
   template <class F>
   static PINZK_INLINE F add(const F& a, const F& b) {
@@ -160,12 +168,6 @@ struct Portable {
       t.limbs.word[F::N - 1] = high + low;
     }
     return reduced(t);
-  }
-
-  // Fermat's power
-  template <class F>
-  static F inverse(const F& a) {
-    return a.power_vartime(minus(F::modulus, derive::small<F::N>(2)));
   }
 
   // in: a < 2p; out: a mod p

@@ -28,6 +28,7 @@ STRUCTS = {"bn254": "Bn254On", "bls12_381": "Bls12_381On", "toy": "ToyOn"}
 # C++'s types of machines, and the headers that hold them
 MACHINES = {
     "portable": ("Portable", "field.cuh"),
+    "host": ("Host", "inverse.hpp"),  # portable, with the host's inverse
     "adx": ("Adx", "adx.hpp"),
     "chains": ("Chains", "chains.cuh"),  # the GPU's, its carry flag emulated
 }
@@ -41,7 +42,7 @@ def machines(curve_name: str) -> list[str]:
     except OSError:
         text = ""
     flags = set(" ".join(re.findall(r"^flags\s*:(.*)$", text, re.M)).split())
-    return ["portable", "chains", *(["adx"] if curve_name != "toy" and {"adx", "bmi2"} <= flags else [])]
+    return ["portable", "host", "chains", *(["adx"] if curve_name != "toy" and {"adx", "bmi2"} <= flags else [])]
 
 
 COMMON_OPS = ["add", "subtract", "negate", "multiply", "twice", "square", "inverse"]
