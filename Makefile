@@ -20,7 +20,7 @@ export PYTHONSAFEPATH := 1
 export PATH := $(abspath $(BIN)):$(PATH)
 
 # what there is of them
-TYPED   := $(patsubst %/,%,$(sort $(dir $(wildcard pinzk/*.py tests/*.py benchmarks/*.py examples/*.py))))
+TYPED   := $(patsubst %/,%,$(sort $(dir $(wildcard pinzk/*.py tests/*.py benchmarks/*.py examples/*.py tools/*.py))))
 
 .NOTPARALLEL:
 .PHONY: help prove test install check lint format node sanitize bench clean

@@ -58,7 +58,10 @@ def room_of(module: str) -> str:
         return "pinzk"
     if parts[0] == "_core":
         return ".".join(parts[:2])
-    return "cli" if parts[0].startswith("cli_") else parts[0]
+    for room in ("cli", "kernel"):  # rooms of several files: cli_prove, kernel_cache
+        if parts[0].startswith(f"{room}_"):
+            return "kernels" if room == "kernel" else room
+    return parts[0]
 
 
 def module_of(path: Path) -> str:
