@@ -31,6 +31,11 @@ COMMANDS: dict[tuple[str, ...], tuple[str, str, str]] = {
         "proof_calldata",
         "print a proof as arguments of a Solidity verifier",
     ),
+    ("warmup",): (
+        "cli_warmup",
+        "warmup",
+        "compile the kernels for a GPU, so that the first proof does not wait",
+    ),
     ("doctor",): ("cli_doctor", "doctor", "say what pinzk finds on this machine"),
 }
 CUT_OFF = 128 + signal.SIGPIPE  # what a shell shows for a command whose reader went away

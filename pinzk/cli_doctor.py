@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import backend
+from . import backend, kernel_cache, kernels
 from ._core import cpu
 from .cli_report import Reporter, environment_problems, print_json, print_table
 from .errors import PinzkError
@@ -65,6 +65,7 @@ def examine() -> dict[str, Any]:
         "cgroup_memory_limit": _bytes(_cgroup_memory()),
         "page_locking_limit": _memlock(),
         "cache_folder": _cache_folder(),
+        "kernels": _kernels(),
         "backend": _backend(),
         "cuda_driver": _cuda_driver(),
         "nvrtc": _nvrtc(),
@@ -161,16 +162,21 @@ def _backend() -> str:
 
 
 def _cache_folder() -> str:
-    folder = os.environ.get("PINZK_CACHE_DIR", "").strip()
-    if not folder:
-        base = os.environ.get("XDG_CACHE_HOME", "").strip() or os.path.join(os.path.expanduser("~"), ".cache")
-        folder = os.path.join(base, "pinzk")
+    folder = kernel_cache.default_folder()
     there = folder
-    while not os.path.exists(there) and os.path.dirname(there) != there:
-        there = os.path.dirname(there)
-    if os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK):
-        return folder if there == folder else f"{folder} (will be made when needed)"
+    while not there.exists() and there.parent != there:
+        there = there.parent
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        return str(folder) if there == folder else f"{folder} (will be made when needed)"
     return f"{folder} (cannot be written, so compiled kernels are not kept: set PINZK_CACHE_DIR)"
+
+
+def _kernels() -> str:
+    """Compiled kernels that are at hand."""
+    shipped, cached = kernels.shipped(), kernel_cache.Cache().entries()
+    return (
+        f"{len(shipped)} with pinzk, {len(cached)} in the cache ({_bytes(sum(size for _, size in cached))})"
+    )
 
 
 def _load(names: Iterable[str]) -> tuple[ctypes.CDLL | None, str]:
@@ -207,8 +213,24 @@ def _devices() -> list[str]:
     for i in range(count.value):
         text = ctypes.create_string_buffer(256)
         library.cuDeviceGetName(text, 256, i)
-        names.append(f"cuda:{i} {text.value.decode(errors='replace')}")
+        names.append(f"cuda:{i} {text.value.decode(errors='replace')}, sm_{_architecture(library, i)}")
     return names
+
+
+def architectures() -> list[int]:
+    """Compute capability, 10 major + minor, of each GPU that is here."""
+    library, _ = _load(["libcuda.so.1"])
+    count = ctypes.c_int(0)
+    if library is None or library.cuInit(0) != 0 or library.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return []
+    return [_architecture(library, i) for i in range(count.value)]
+
+
+def _architecture(library: ctypes.CDLL, device: int) -> int:
+    major, minor = ctypes.c_int(0), ctypes.c_int(0)
+    library.cuDeviceGetAttribute(ctypes.byref(major), 75, device)  # COMPUTE_CAPABILITY_MAJOR
+    library.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)  # _MINOR
+    return 10 * major.value + minor.value
 
 
 def _cuda_error(library: ctypes.CDLL, code: int) -> str:

@@ -35,10 +35,10 @@ SPILLS = {
     ("bn254", "ntt_dit_inner"): 28,
     ("bn254", "ntt_middle"): 28,
     ("bls12_381", "ntt_dif"): 24,
-    ("bls12_381", "ntt_dif_inner"): 32,
-    ("bls12_381", "ntt_dit"): 128,
+    ("bls12_381", "ntt_dif_inner"): 16,
+    ("bls12_381", "ntt_dit"): 88,
     ("bls12_381", "ntt_dit_inner"): 28,
-    ("bls12_381", "ntt_middle"): 56,
+    ("bls12_381", "ntt_middle"): 60,
 }
 
 
@@ -71,14 +71,14 @@ def test_every_kernel_compiles(builder: Builder, sm: int, capsys: pytest.Capture
 
 
 def test_hot_kernels_do_not_spill(builder: Builder) -> None:
-    for cubin in build_all(builder, 90):
-        for name in HOT[cubin.unit.name]:
-            allowed = SPILLS.get((cubin.unit.curve, name), 0)
-            spilled = cubin.usage[name].spill_stores
-            assert spilled <= allowed, f"{cubin.unit}: {name} spills {spilled} bytes, more than {allowed}"
-            assert spilled == allowed, (
-                f"{cubin.unit}: {name} spills {spilled} bytes: tighten SPILLS from {allowed}"
-            )
+    measured = {
+        (cubin.unit.curve, name): cubin.usage[name].spill_stores
+        for cubin in build_all(builder, 90)
+        for name in HOT[cubin.unit.name]
+    }
+    grown = {kernel: spilled for kernel, spilled in measured.items() if spilled > SPILLS.get(kernel, 0)}
+    assert grown == {}, "hot kernels spill more than SPILLS allows"
+    assert {kernel: spilled for kernel, spilled in measured.items() if spilled} == SPILLS, "tighten SPILLS"
 
 
 @pytest.mark.skipif(sass.disassembler() is None, reason="the wheel nvidia-cuda-nvdisasm is not installed")
@@ -95,7 +95,9 @@ def test_products_of_hot_kernels_are_fused(builder: Builder, tmp_path: Path) -> 
 @pytest.mark.skipif(sass.disassembler() is None, reason="the wheel nvidia-cuda-nvdisasm is not installed")
 def test_products_that_are_not_fused_are_seen(tmp_path: Path) -> None:
     """In BLS12-381's scalar field -1/p = -1 mod 2^32: a minus that the compiler sees pulls the reduction apart."""
-    source = '#include "bls12_381.cuh"\n#include "chains.cuh"\nusing F = pinzk::Bls12_381On<pinzk::Chains>::Fr;\n'
+    source = (
+        '#include "bls12_381.cuh"\n#include "chains.cuh"\nusing F = pinzk::Bls12_381On<pinzk::Chains>::Fr;\n'
+    )
     source += 'extern "C" __global__ void product(F* x) { x[0] = x[1] * x[2]; }\n'
     files = Builder().closure(Unit("vec", "bls12_381"))
     opaque = 'asm volatile("sub.u32 %0, 0, %1;" : "=r"(r) : "r"(x));'

@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("_core.cpu", "_core.pairing", "_core.assignment", "_core.memory", "_core.device"),
         *("backend", "stages", "formats"),
     },
-    "cli": {*LEAVES, "_core.cpu", "backend", "formats", "groth16", "stages", "pinzk"},
+    "cli": {*LEAVES, "_core.cpu", "backend", "kernels", "formats", "groth16", "stages", "pinzk"},
     "_testing": {*LEAVES, "groth16"},
     "pinzk": {
         *LEAVES,
