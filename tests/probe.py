@@ -42,7 +42,12 @@ def machines(curve_name: str) -> list[str]:
     except OSError:
         text = ""
     flags = set(" ".join(re.findall(r"^flags\s*:(.*)$", text, re.M)).split())
-    return ["portable", "host", "chains", *(["adx"] if curve_name != "toy" and {"adx", "bmi2"} <= flags else [])]
+    return [
+        "portable",
+        "host",
+        "chains",
+        *(["adx"] if curve_name != "toy" and {"adx", "bmi2"} <= flags else []),
+    ]
 
 
 COMMON_OPS = ["add", "subtract", "negate", "multiply", "twice", "square", "inverse"]
