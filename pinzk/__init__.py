@@ -3,12 +3,14 @@
 
 from importlib.metadata import version as _version
 
+from ._core.assignment import ProvingAssignment
 from .curves import BLS12_381, BN254
 from .errors import PinzkError
 from .groth16.constraints import R1cs
 from .groth16.keys import ProvingKey
+from .groth16.pending import PendingProof
 from .groth16.proof import Proof
-from .groth16.prover import Prover
+from .groth16.prover import Prover, prove_start
 from .groth16.verifier import verify
 from .groth16.verifying_key import VerifyingKey
 from .groth16.witness import Witness
@@ -20,12 +22,15 @@ __version__ = _version("pinzk")
 __all__ = [
     "BN254",
     "BLS12_381",
+    "ProvingAssignment",
     "R1cs",
     "ProvingKey",
     "VerifyingKey",
     "Witness",
     "Proof",
     "Prover",
+    "PendingProof",
+    "prove_start",
     "verify",
     "msm",
     "Domain",

@@ -27,11 +27,12 @@ from pinzk.errors import BackendUnavailable, KeyMismatchError, SelfCheckError, U
 from pinzk.groth16 import prover as prover_module
 from pinzk.groth16.keys import ProvingKey
 from pinzk.groth16.proof import Proof
-from pinzk.groth16.prover import ProofResult, Prover
+from pinzk.groth16.prover import Prover
 from pinzk.groth16.setup import ToxicWaste, _setup, setup
 from pinzk.groth16.verifier import verify
 from pinzk.groth16.verifying_key import VerifyingKey
 from pinzk.groth16.witness import Witness
+from pinzk.groth16.work import ProofResult
 from pinzk.stages import quotient
 
 every_case = pytest.mark.parametrize("c", ZKEY_CASES, ids=str)

@@ -10,8 +10,18 @@ import sys
 import pinzk
 
 NAMES = [
-    *("BN254", "BLS12_381", "R1cs", "ProvingKey", "VerifyingKey", "Witness", "Proof", "Prover"),
-    *("verify", "msm", "Domain", "PinzkError", "__version__"),
+    *(
+        "BN254",
+        "BLS12_381",
+        "ProvingAssignment",
+        "R1cs",
+        "ProvingKey",
+        "VerifyingKey",
+        "Witness",
+        "Proof",
+        "Prover",
+    ),
+    *("PendingProof", "prove_start", "verify", "msm", "Domain", "PinzkError", "__version__"),
 ]
 
 

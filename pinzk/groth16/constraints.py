@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core import cpu
+from .._core.assignment import ProvingAssignment
 from ..curves import Curve, Words
 from ..formats.r1cs import R1csFile, read_r1cs
 from ..formats.sparse import SparseRows
+from .assignments import fill_assignment
 from .witness import Witness
 
 
@@ -104,6 +106,36 @@ class R1cs:
             for m in (self.a, self.b, self.c)
         )
         return a, b, c
+
+    def evaluate_into(
+        self, assignment: ProvingAssignment, witness: Any, *, threads: int | None = None
+    ) -> None:
+        """Synthesise: write A w, B w, C w, the witness and the densities into an empty assignment, and seal it.
+
+        All is written where the prover reads it; on an error the assignment is left empty.
+
+        Parameters
+        ----------
+        assignment : ProvingAssignment
+            New, of this curve.
+        witness : Witness, or whatever `Witness.load` takes
+        threads : int, optional
+
+        Raises
+        ------
+        KeyMismatchError, WitnessError
+            The witness is of another curve; it has another length or does not begin with 1.
+        ValueError
+            The assignment is not empty, or of another curve.
+        """
+        w = canonical_witness(witness, self.curve, self.n_wires)
+        m = self.n_public + 1
+        rows = (self.a, self.b, self.c)
+        fill_assignment(assignment, self.curve, w, m, rows, self.n_constraints, threads)
+        assignment.a_aux |= self.occurs_in_a[m:]
+        assignment.b_input |= self.occurs_in_b[:m]
+        assignment.b_aux |= self.occurs_in_b[m:]
+        assignment.seal()
 
     def first_unsatisfied(self, witness: Any, *, threads: int | None = None) -> int | None:
         """Index of the first constraint that the witness does not satisfy, or None. Raises as `evaluate`."""

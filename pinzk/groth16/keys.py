@@ -9,6 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from .._core.assignment import ProvingAssignment
 from .._core.pairing import pairing_product_is_one
 from ..curves import Curve, Words
 from ..errors import FormatError, KeyMismatchError, UseAfterRelease
@@ -16,7 +17,8 @@ from ..formats.bellman import BellmanKey, looks_like_bellman, read_bellman, writ
 from ..formats.source import Source
 from ..formats.sparse import SparseRows
 from ..formats.zkey import Zkey, read_zkey, write_zkey
-from .constraints import R1cs
+from .assignments import fill_assignment
+from .constraints import R1cs, canonical_witness
 from .verifying_key import VerifyingKey
 
 
@@ -108,6 +110,42 @@ class ProvingKey:
             r1cs = r1cs if isinstance(r1cs, R1cs) else R1cs.load(r1cs)
             _check_circuit(record, r1cs)
         return ProvingKey(record, r1cs=r1cs)
+
+    def evaluate_into(
+        self, assignment: ProvingAssignment, witness: Any, *, threads: int | None = None
+    ) -> None:
+        """Synthesise: write a witness and its constraints' values into an empty assignment, and seal it.
+
+        A bellman key does so by its r1cs. A snarkjs key has A and B: there is no c to write, an assignment that keeps one is
+        refused, and the densities stay empty, because such a key has a point for every wire.
+
+        Parameters
+        ----------
+        assignment : ProvingAssignment
+            New, of the key's curve.
+        witness : Witness, or whatever `Witness.load` takes
+        threads : int, optional
+
+        Raises
+        ------
+        KeyMismatchError, WitnessError
+            The witness does not fit the key.
+        ValueError
+            The assignment is not empty, of another curve, or keeps c; or the key is of bellman and has no r1cs.
+        """
+        key = self._owned()
+        if isinstance(key, BellmanKey):
+            if self.r1cs is None:
+                raise ValueError("a bellman key has no matrices: load it with r1cs= to prove from a witness")
+            self.r1cs.evaluate_into(assignment, witness, threads=threads)
+            return
+        if assignment.c is not None:
+            raise ValueError("a snarkjs key has no matrix C: make the assignment with_c=False")
+        w = canonical_witness(witness, key.curve, key.n_vars)
+        # rows behind the last one with entries only pad; the inputs' rows are among those before
+        n = max(int(np.searchsorted(m.indptr, m.nnz)) for m in (key.rows_a, key.rows_b))
+        fill_assignment(assignment, key.curve, w, key.n_public + 1, (key.rows_a, key.rows_b), n, threads)
+        assignment._sealed(n)
 
     def save(self, dst: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write the key in the format of its kind; a path is replaced at once or not at all."""

@@ -5,52 +5,37 @@
     B = beta + sum w_i B_i + s delta
     C = sum w_i L_i + sum h_j H_j + s A + r B - r s delta        (L over the private wires)
 
-The symbols are the paper's; a key's query is named after the points it holds (`a`, `b_1`, `b_2`, `c` for L, `h`).
+The symbols are the paper's; a key's query is named after the points it holds (`a`, `b_1`, `b_2`, `h`, and `c` or `l` for L).
+Keys of snarkjs and of bellman differ in how h comes about and in which wires have a point, in nothing else.
 """
 
 from __future__ import annotations
 
 import secrets
-import time
+import traceback
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 
 from .. import backend
 from .._core import cpu
+from .._core.assignment import Evaluations, ProvingAssignment
+from .._core.memory import PinnedPool
 from ..curves import Field, Group, Words
 from ..errors import SelfCheckError, UseAfterRelease, WitnessError
+from ..formats.bellman import BellmanKey
 from ..formats.zkey import Zkey
 from ..stages import quotient
 from ..stages.ntt import Domain
+from .assignments import check_assignment, padded, query_scalars
 from .constraints import R1cs, canonical_witness
 from .keys import ProvingKey
+from .pending import PendingProof
 from .proof import Proof
 from .verifier import why_invalid
-from .witness import Witness
-
-
-@dataclass(frozen=True)
-class ProofResult:
-    """What `Prover.prove` returns.
-
-    Attributes
-    ----------
-    proof : Proof
-    public : list of int
-        The public values in the key's order, without the leading one.
-    stats : dict
-        ``device``, ``threads``, ``curve``, ``sizes``, ``seconds`` (by stage, and ``total``), ``self_check``
-        (False where it was turned off). Plain values, ready for JSON.
-    """
-
-    proof: Proof
-    public: list[int]
-    stats: dict[str, Any]
+from .work import Own, ProofResult, Work
 
 
 class Prover:
@@ -61,6 +46,8 @@ class Prover:
     key : ProvingKey
     device : str, default "auto"
         See `pinzk.backend.select`.
+    pool : PinnedPool, optional
+        Where the prover's own assignments live. Default: one of its own, pageable, as the CPU needs nothing pinned.
     self_check : bool, default True
         Verify every proof before it is returned.
     threads : int, optional
@@ -79,6 +66,7 @@ class Prover:
         key: ProvingKey,
         *,
         device: str = "auto",
+        pool: PinnedPool | None = None,
         self_check: bool = True,
         threads: int | None = None,
     ) -> None:
@@ -88,6 +76,8 @@ class Prover:
         log_n = key.domain_size.bit_length() - 1
         self._domain = Domain(key.curve, log_n, root=key.kind, device=self._device, threads=self._threads)
         self._key: ProvingKey | None = key
+        self._given_pool = pool
+        self._own: Own | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -97,14 +87,15 @@ class Prover:
 
     def close(self) -> None:
         """Let go of the key (which stays open) and of the tables. Proofs under way end normally."""
-        self._key = None
+        self._key = self._own = None
 
     def prove(self, witness: Any) -> ProofResult:
         """Prove that the witness satisfies the key's circuit.
 
         Parameters
         ----------
-        witness : Witness, or whatever `Witness.load` takes
+        witness : Witness, whatever `Witness.load` takes, or ProvingAssignment
+            A bellman key proves from a witness if it has its r1cs. An assignment is taken, as by `prove_start`.
 
         Returns
         -------
@@ -113,51 +104,126 @@ class Prover:
         Raises
         ------
         KeyMismatchError
-            The witness is of another curve.
+            The witness is of another curve, the assignment of another circuit.
         WitnessError
-            Wrong length, element 0 is not 1, or (found by the self-check) it does not satisfy the circuit.
+            Wrong length, element 0 is not 1, or it does not satisfy the circuit: found at once where there is a c, by the
+            self-check otherwise.
         SelfCheckError
             The proof does not verify although the key's R1CS is satisfied: the machine is at fault.
         UseAfterRelease
             The prover is closed.
         """
-        clock, owner = _Clock(), self._key
+        return self._finish(self._start(self._accept(witness)))
+
+    def prove_start(self, witness: Any) -> PendingProof:
+        """Begin a proof: everything that needs a, b and c is done when this returns, and they are home.
+
+        Parameters
+        ----------
+        witness : ProvingAssignment, or what `prove` takes
+            An assignment is sealed if it is not yet, and taken: afterwards only `release_abc` and `abc_released` work on it.
+            Where this raises before it has begun, nothing is taken.
+
+        Returns
+        -------
+        PendingProof
+            Its remaining stages run on the prover's own thread, one proof after the other.
+
+        Raises
+        ------
+        KeyMismatchError, WitnessError, UseAfterRelease
+            As `prove`; what the self-check finds is raised by `PendingProof.finish`.
+        """
+        return self._pending(self._start(self._accept(witness)))
+
+    # ---- the steps ----
+
+    def _accept(self, witness: Any) -> Work:
+        # everything that can be wrong with the input, before anything is taken
+        owner = self._key
         if owner is None:
             raise UseAfterRelease("the prover is closed: make a new one")
-        key, vk, r1cs, sizes = owner.record, owner.vk, owner.r1cs, owner.sizes
-        curve, fr, g1, g2 = key.curve, key.curve.fr, key.curve.g1, key.curve.g2
-        w = canonical_witness(witness, curve, key.n_vars)
-        if vk.is_insecure:
+        key = owner.record
+        if isinstance(witness, ProvingAssignment):
+            check_assignment(key, witness, threads=self._threads)
+        else:
+            witness = canonical_witness(witness, key.curve, key.n_vars)
+            if isinstance(key, BellmanKey) and owner.r1cs is None:
+                raise ValueError("a bellman key has no matrices: load it with r1cs= to prove from a witness")
+        return Work(owner, key, owner.vk, owner.r1cs, owner.sizes, witness)
+
+    def _start(self, work: Work) -> Work:
+        key, clock, given = work.key, work.clock, work.given
+        if work.vk.is_insecure:
             warnings.warn(
                 "insecure key: delta_2 = gamma_2, anyone can forge proofs for it; use a key with a phase 2 contribution",
-                stacklevel=2,
+                stacklevel=3,
             )
-        r, s = _blinding(fr)
+        work.r, work.s = _blinding(key.curve.fr)
+        if not isinstance(given, ProvingAssignment):
+            with clock("evaluate"):
+                given = self._synthesise(work)
+        work.given = None
+        given.seal()
+        assignment = given._take()
+        try:
+            with clock("quotient"):
+                with assignment._reading() as rows:
+                    work.h = self._quotient(key, rows)
+                assignment.release_abc()
+            work.w, work.w_a, work.w_b = query_scalars(key, assignment, threads=self._threads)
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)  # whose variables still borrow the vectors
+            raise
+        finally:
+            assignment.release()
+            if self._given_pool is None:
+                self._mine().pool.trim()
+        return work
 
-        with clock("evaluate"):
-            if isinstance(key, Zkey):
-                evaluations = self._snarkjs_rows(key, w)
-                w_a = w_b = w
-            else:
-                r1cs = _constraints_of(r1cs)
-                evaluations = self._bellman_rows(r1cs, w)
-                w_a, w_b = w[r1cs.occurs_in_a], w[r1cs.occurs_in_b]
-        with clock("quotient"):
-            if isinstance(key, Zkey):
-                h = quotient.snarkjs(self._domain, *evaluations)
-            else:
-                h = quotient.bellman(self._domain, *evaluations)
-            del evaluations
-            cpu.from_montgomery(fr, h, h, threads=self._threads)  # as the MSM wants it
+    def _synthesise(self, work: Work) -> ProvingAssignment:
+        key = work.key
+        out = ProvingAssignment(
+            key.curve,
+            constraints=key.domain_size,
+            aux=key.n_vars - key.n_public - 1,
+            inputs=key.n_public + 1,
+            pool=self._mine().pool if self._given_pool is None else self._given_pool,
+            with_c=isinstance(key, BellmanKey),
+        )
+        try:
+            work.owner.evaluate_into(out, work.given, threads=self._threads)
+            check_assignment(key, out, threads=self._threads)
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)
+            out.release()
+            raise
+        return out
+
+    def _quotient(self, key: Zkey | BellmanKey, rows: Evaluations) -> Words:
+        n = key.domain_size
+        a, b = padded(rows.a, n), padded(rows.b, n)
+        if isinstance(key, Zkey):  # there is no matrix C: c = a b
+            h = quotient.snarkjs(self._domain, a, b)
+        else:
+            assert rows.c is not None
+            h = quotient.bellman(self._domain, a, b, padded(rows.c, n))
+        return cpu.from_montgomery(key.curve.fr, h, threads=self._threads)  # as the MSM wants it
+
+    def _finish(self, work: Work) -> ProofResult:
+        key, clock, w = work.key, work.clock, work.w
+        fr, g1, g2 = key.curve.fr, key.curve.g1, key.curve.g2
+        r, s = work.r, work.s
+
         with clock("msm_h"):
-            h_sum = self._msm(g1, key.h, h)
-            del h
+            h_sum = self._msm(g1, key.h, work.h)
+            del work.h
         with clock("msm_a"):
-            a_sum = self._msm(g1, key.a, w_a)
+            a_sum = self._msm(g1, key.a, work.w_a)
         with clock("msm_b_1"):
-            b_1_sum = self._msm(g1, key.b_1, w_b)
+            b_1_sum = self._msm(g1, key.b_1, work.w_b)
         with clock("msm_b_2"):
-            b_2_sum = self._msm(g2, key.b_2, w_b)
+            b_2_sum = self._msm(g2, key.b_2, work.w_b)
         with clock("msm_c"):
             l_sum = self._msm(g1, key.c if isinstance(key, Zkey) else key.l, w[key.n_public + 1 :])
 
@@ -167,53 +233,64 @@ class Prover:
             b_2 = _combine(g2, (1, key.beta_2), (1, b_2_sum), (s, key.delta_2))
             c_1 = _combine(g1, (1, l_sum), (1, h_sum), (s, a_1), (r, b_1), (-r * s, key.delta_1))
 
-        proof = Proof(curve, a_1, b_2, c_1)
+        proof = Proof(key.curve, a_1, b_2, c_1)
         public = fr.decode_canonical(w[1 : key.n_public + 1])
         if self._self_check:
             with clock("self_check"):
-                if why_invalid(vk, public, proof, allow_insecure=True) is not None:
-                    raise _blame(r1cs, w)
+                if why_invalid(work.vk, public, proof, allow_insecure=True) is not None:
+                    raise _blame(work.r1cs, w)
         stats = {
             "device": self._device,
             "threads": self._threads,
-            "curve": curve.name,
-            "sizes": sizes,
+            "curve": key.curve.name,
+            "sizes": work.sizes,
             "seconds": clock.finish(),
             "self_check": self._self_check,
         }
         return ProofResult(proof, public, stats)
 
-    def _snarkjs_rows(self, key: Zkey, w: Words) -> list[Words]:
-        # all rows of the domain are in the key, and there is no matrix C: c = a b
-        return [
-            cpu.sparse_rows(key.curve.fr, m.indptr, m.indices, m.values, w, threads=self._threads)
-            for m in (key.rows_a, key.rows_b)
-        ]
-
-    def _bellman_rows(self, r1cs: R1cs, w: Words) -> list[Words]:
-        # behind the constraints comes input_i * 0 = 0 for every input, the one among them
-        n, m = r1cs.n_constraints, r1cs.n_public + 1
-        rows = [np.zeros((self._domain.size, 4), dtype=np.uint64) for _ in range(3)]
-        for out, values in zip(
-            rows, r1cs.evaluate(Witness(r1cs.curve, w), threads=self._threads), strict=True
-        ):
-            out[:n] = values
-        cpu.to_montgomery(r1cs.curve.fr, w[:m], rows[0][n : n + m], threads=self._threads)
-        return rows
+    def _pending(self, work: Work) -> PendingProof:
+        return PendingProof(self._mine().thread.submit(self._finish, work), work.clock.stop)
 
     def _msm(self, group: Group, bases: Words, scalars: Words) -> Words:
         return cpu.msm(group, bases, scalars, threads=self._threads)
+
+    def _mine(self) -> Own:
+        # made when first needed, and again in a forked child
+        if self._own is None or not self._own.is_of_this_process():
+            self._own = Own()
+        return self._own
+
+
+def prove_start(prover: Prover, assignments: Iterable[Any]) -> list[PendingProof]:
+    """Begin several proofs: all inputs are validated, then all are started, as by `Prover.prove_start`.
+
+    Raises
+    ------
+    ValueError
+        One assignment comes twice.
+    KeyMismatchError, WitnessError
+        As `Prover.prove_start`. If an input is refused, nothing was taken; if a start fails, those before it are cancelled.
+    """
+    given = list(assignments)
+    taken = [id(x) for x in given if isinstance(x, ProvingAssignment)]
+    if len(set(taken)) != len(taken):
+        raise ValueError("one assignment comes twice")
+    accepted = [prover._accept(x) for x in given]
+    started: list[PendingProof] = []
+    try:
+        for work in accepted:
+            started.append(prover._pending(prover._start(work)))
+    except BaseException:
+        for pending in started:
+            pending.cancel()
+        raise
+    return started
 
 
 def _blinding(fr: Field) -> tuple[int, int]:
     # uniform in [0, order), from the operating system, anew for every proof: with known r, s a proof tells about the witness
     return secrets.randbelow(fr.modulus), secrets.randbelow(fr.modulus)
-
-
-def _constraints_of(r1cs: R1cs | None) -> R1cs:
-    if r1cs is None:
-        raise ValueError("a bellman key has no matrices: load it with r1cs= to prove from a witness")
-    return r1cs
 
 
 def _combine(group: Group, *terms: tuple[int, Words]) -> Words:
@@ -236,20 +313,3 @@ def _blame(r1cs: R1cs | None, w: Words) -> Exception:
             "the key and the r1cs are not of one circuit, or this machine computes wrongly"
         )
     return WitnessError(f"the witness does not satisfy the circuit: constraint {row} fails", index=row)
-
-
-class _Clock:
-    """Seconds by stage."""
-
-    def __init__(self) -> None:
-        self._start = time.perf_counter()
-        self._seconds: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, stage: str) -> Iterator[None]:
-        begin = time.perf_counter()
-        yield
-        self._seconds[stage] = time.perf_counter() - begin
-
-    def finish(self) -> dict[str, float]:
-        return {**self._seconds, "total": time.perf_counter() - self._start}
