@@ -8,9 +8,9 @@ from .curves import BLS12_381, BN254
 from .errors import PinzkError
 from .groth16.constraints import R1cs
 from .groth16.keys import ProvingKey
-from .groth16.pending import PendingProof
+from .groth16.pending import PendingProof, prove_start
 from .groth16.proof import Proof
-from .groth16.prover import Prover, prove_start
+from .groth16.prover import Prover
 from .groth16.verifier import verify
 from .groth16.verifying_key import VerifyingKey
 from .groth16.witness import Witness

@@ -92,7 +92,8 @@ def test_density_refuses() -> None:
     for i in (-1, 70):
         with pytest.raises(IndexError):
             tracker.inc(i)
-    for bad in (np.ones(69, dtype=bool), np.ones(70, dtype=np.uint8)):
+    bad_masks: list[Any] = [np.ones(69, dtype=bool), np.ones(70, dtype=np.uint8)]
+    for bad in bad_masks:
         with pytest.raises(ValueError, match=r"bool\[70\]"):
             tracker |= bad
     with pytest.raises(ValueError, match="itself"):

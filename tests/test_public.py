@@ -48,8 +48,9 @@ def test_docstring_examples() -> None:
 def test_import_touches_no_gpu_and_no_thread() -> None:
     program = (
         "import sys, threading, pinzk; "
-        "print(threading.active_count(), [m for m in sys.modules if m.split('.')[0] in ('cuda', 'py_ecc')])"
+        "print(threading.active_count(), [m for m in sys.modules if m.split('.')[0] == 'py_ecc'], "
+        "'libcuda' in open('/proc/self/maps').read())"
     )
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split(maxsplit=1) == ["1", "[]\n"]
+    assert done.stdout == "1 [] False\n"
     assert done.stderr == ""

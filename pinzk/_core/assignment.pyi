@@ -2,7 +2,7 @@
 """Types of assignments; `assignment.pyx` documents each of them."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple, NoReturn, Self, SupportsIndex, final
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,15 +49,23 @@ class CapacityHints:
 
 capacity_hints: CapacityHints
 
-Terms = Iterable[tuple[Variable, int]]
+_Terms: TypeAlias = Iterable[tuple[Variable, int]]
 
+@final
 class Evaluations:
-    a: PinnedVec
-    b: PinnedVec
-    c: PinnedVec | None
+    @property
+    def a(self) -> PinnedVec: ...
+    @property
+    def b(self) -> PinnedVec: ...
+    @property
+    def c(self) -> PinnedVec | None: ...
+    @property
+    def released(self) -> bool: ...
+    def release(self) -> None: ...
     def __enter__(self) -> Evaluations: ...
     def __exit__(self, *exc: object) -> None: ...
 
+@final
 class ProvingAssignment:
     ONE: ClassVar[Variable]
     def __init__(
@@ -120,7 +128,7 @@ class ProvingAssignment:
     def sizes(self) -> Capacity: ...
     def alloc(self, value: SupportsIndex) -> Variable: ...
     def alloc_input(self, value: SupportsIndex) -> Variable: ...
-    def enforce(self, la: Terms, lb: Terms, lc: Terms) -> None: ...
+    def enforce(self, la: _Terms, lb: _Terms, lc: _Terms) -> None: ...
     def extend(self, other: ProvingAssignment) -> None: ...
     def extend_rows(
         self, a: Words, b: Words, c: Words | None = None, *, threads: int | None = None

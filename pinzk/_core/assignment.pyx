@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""ProvingAssignment: the values that synthesis makes and the prover takes, in pinned memory, and the densities beside them."""
+"""ProvingAssignment: the values that synthesis makes and the prover takes, in pinned memory, with their densities."""
 
 import operator
 import os
@@ -202,6 +202,7 @@ capacity_hints = CapacityHints()
 
 # ---- a, b, c ----
 
+@cython.final
 cdef class Evaluations:
     """a, b and c with an end of their own: they go home when the last read of them is done, long before the rest."""
     cdef readonly PinnedVec a, b, c
@@ -239,6 +240,7 @@ cdef class Evaluations:
 
 # ---- the assignment ----
 
+@cython.final
 cdef class ProvingAssignment:
     """What synthesis leaves: every constraint's values in A, B and C, every variable's value, and which variables occur.
 
@@ -461,8 +463,8 @@ cdef class ProvingAssignment:
     def extend(self, ProvingAssignment other not None):
         """Append another assignment, whose memory goes home: its variables and constraints come behind the present ones.
 
-        The constant ones become one. Its auxiliary variable i is then number ``len(aux_assignment) + i`` of before, its input
-        i > 0 number ``len(input_assignment) + i - 1``.
+        The constant ones become one. Its auxiliary variable i is then number ``len(aux_assignment) + i`` of before, its
+        input i > 0 number ``len(input_assignment) + i - 1``.
 
         Raises
         ------
@@ -744,8 +746,8 @@ cdef class ProvingAssignment:
             for (target, _, _), rows in zip(parts, views):
                 (<PinnedVec>target).n += <size_t>rows.shape[0]
         finally:
-            for target in opened:
-                (<PinnedVec>target).close()
+            for v in opened:
+                v.close()
 
 
 cdef bytes _row(PinnedVec v, size_t i):

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PendingProof: a proof under way, of which everything that needs a, b and c is done."""
+"""PendingProof: a proof under way, of which everything that needs a, b and c is done; and several begun at once."""
 
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from .._core.assignment import ProvingAssignment
 from ..errors import Cancelled, UseAfterRelease, WaitTimeout
 
 if TYPE_CHECKING:
+    from .prover import Prover
     from .work import ProofResult
 
 
@@ -74,3 +76,29 @@ class PendingProof:
     def __repr__(self) -> str:
         state = "cancelled" if self._cancelled else "taken" if self._future is None else None
         return f"<PendingProof, {state or ('done' if self.done() else 'under way')}>"
+
+
+def prove_start(prover: Prover, assignments: Iterable[Any]) -> list[PendingProof]:
+    """Begin several proofs: all inputs are validated, then all are started, as by `Prover.prove_start`.
+
+    Raises
+    ------
+    ValueError
+        One assignment comes twice.
+    KeyMismatchError, WitnessError
+        As `Prover.prove_start`. If an input is refused, nothing was taken; if a start fails, those before it are cancelled.
+    """
+    given = list(assignments)
+    taken = [id(x) for x in given if isinstance(x, ProvingAssignment)]
+    if len(set(taken)) != len(taken):
+        raise ValueError("one assignment comes twice")
+    accepted = [prover._accept(x) for x in given]
+    started: list[PendingProof] = []
+    try:
+        for work in accepted:
+            started.append(prover._pending(prover._start(work)))
+    except BaseException:
+        for pending in started:
+            pending.cancel()
+        raise
+    return started

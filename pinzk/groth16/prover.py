@@ -12,9 +12,7 @@ Keys of snarkjs and of bellman differ in how h comes about and in which wires ha
 from __future__ import annotations
 
 import secrets
-import traceback
 import warnings
-from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -35,7 +33,7 @@ from .keys import ProvingKey
 from .pending import PendingProof
 from .proof import Proof
 from .verifier import why_invalid
-from .work import Own, ProofResult, Work
+from .work import Own, ProofResult, Work, views_dropped
 
 
 class Prover:
@@ -145,7 +143,8 @@ class Prover:
             raise UseAfterRelease("the prover is closed: make a new one")
         key = owner.record
         if isinstance(witness, ProvingAssignment):
-            check_assignment(key, witness, threads=self._threads)
+            with views_dropped():
+                check_assignment(key, witness, threads=self._threads)
         else:
             witness = canonical_witness(witness, key.curve, key.n_vars)
             if isinstance(key, BellmanKey) and owner.r1cs is None:
@@ -167,14 +166,12 @@ class Prover:
         given.seal()
         assignment = given._take()
         try:
-            with clock("quotient"):
-                with assignment._reading() as rows:
-                    work.h = self._quotient(key, rows)
-                assignment.release_abc()
-            work.w, work.w_a, work.w_b = query_scalars(key, assignment, threads=self._threads)
-        except BaseException as error:
-            traceback.clear_frames(error.__traceback__)  # whose variables still borrow the vectors
-            raise
+            with views_dropped():
+                with clock("quotient"):
+                    with assignment._reading() as rows:
+                        work.h = self._quotient(key, rows)
+                    assignment.release_abc()
+                work.w, work.w_a, work.w_b = query_scalars(key, assignment, threads=self._threads)
         finally:
             assignment.release()
             if self._given_pool is None:
@@ -192,10 +189,10 @@ class Prover:
             with_c=isinstance(key, BellmanKey),
         )
         try:
-            work.owner.evaluate_into(out, work.given, threads=self._threads)
-            check_assignment(key, out, threads=self._threads)
-        except BaseException as error:
-            traceback.clear_frames(error.__traceback__)
+            with views_dropped():
+                work.owner.evaluate_into(out, work.given, threads=self._threads)
+                check_assignment(key, out, threads=self._threads)
+        except BaseException:
             out.release()
             raise
         return out
@@ -260,32 +257,6 @@ class Prover:
         if self._own is None or not self._own.is_of_this_process():
             self._own = Own()
         return self._own
-
-
-def prove_start(prover: Prover, assignments: Iterable[Any]) -> list[PendingProof]:
-    """Begin several proofs: all inputs are validated, then all are started, as by `Prover.prove_start`.
-
-    Raises
-    ------
-    ValueError
-        One assignment comes twice.
-    KeyMismatchError, WitnessError
-        As `Prover.prove_start`. If an input is refused, nothing was taken; if a start fails, those before it are cancelled.
-    """
-    given = list(assignments)
-    taken = [id(x) for x in given if isinstance(x, ProvingAssignment)]
-    if len(set(taken)) != len(taken):
-        raise ValueError("one assignment comes twice")
-    accepted = [prover._accept(x) for x in given]
-    started: list[PendingProof] = []
-    try:
-        for work in accepted:
-            started.append(prover._pending(prover._start(work)))
-    except BaseException:
-        for pending in started:
-            pending.cancel()
-        raise
-    return started
 
 
 def _blinding(fr: Field) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -108,3 +109,13 @@ class Own:
     def is_of_this_process(self) -> bool:
         """False in a child that was forked since."""
         return self._process == os.getpid()
+
+
+@contextmanager
+def views_dropped() -> Iterator[None]:
+    """An error that passes lets go of the variables of the functions below, so that no view among them keeps a borrow."""
+    try:
+        yield
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)
+        raise
