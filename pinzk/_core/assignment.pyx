@@ -723,7 +723,7 @@ cdef class ProvingAssignment:
         cdef const uint64_t* modulus = self.modulus_words
         job.threads, job.poll = _threads(threads), poll_signals
         views = []
-        for target, array, name in parts:
+        for _target, array, name in parts:
             rows = array
             if rows.shape[1] != 4:
                 raise ValueError(f"{name} must have shape (n, 4), not ({rows.shape[0]}, {rows.shape[1]})")
