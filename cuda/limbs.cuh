@@ -37,7 +37,8 @@ constexpr u64 mac_portable(u64 a, u64 b, u64 c, u64 d, u64& hi) {
 
 // (carry, result) = sum + a * b + carry; never overflows.
 // (carry, result) = a + b + carry, carry in {0, 1}; (borrow, result) = a - b - borrow.
-// PINZK_OUTLINE: of a long function the host wants one copy (in cache, and soon compiled); on the device the compiler decides.
+// PINZK_OUTLINE: of a long function the host wants one copy (in cache, and soon compiled); on the device the compiler
+// decides.
 #if defined(__CUDA_ARCH__)
 #define PINZK_UNROLL _Pragma("unroll")
 #define PINZK_OUTLINE

@@ -2,9 +2,9 @@
 // Inverses modulo p on the host, by divsteps in batches of 62 (docs/arithmetic.md, section 3): five to ten times faster than
 // a power. Not constant time.
 //
-// f and g start as p and x and shrink to +-1 and 0; d x = f and e x = g (mod p) hold throughout. Sixty-two steps depend on the
-// lowest words of f and g alone, so they are collected in a 2x2 matrix, which is then applied to the long numbers.
-// D. J. Bernstein, B.-Y. Yang, eprint 2019/266.
+// f and g start as p and x and shrink to +-1 and 0; d x = f and e x = g (mod p) hold throughout. Sixty-two steps depend on
+// the lowest words of f and g alone, so they are collected in a 2x2 matrix, which is then applied to the long numbers. D. J.
+// Bernstein, B.-Y. Yang, eprint 2019/266.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -45,8 +45,8 @@ class LaneAdder {
           if (odd >> i & 1 && 8 * b + i < pairs) special.push_back(static_cast<std::uint32_t>(8 * b + i));
       const V d = V::difference(V::from_words(right), V::from_words(left), V::p1).replaced_where(odd, one);
       V& chain = running[b & 1];
-      d.save(&below_[b * V::saved]);
-      chain.save(&before_[b * V::saved]);
+      d.save(below_.data() + b * V::saved);
+      chain.save(before_.data() + b * V::saved);
       chain = chain * d;
     }
     invert(running);
@@ -59,8 +59,8 @@ class LaneAdder {
       load(t + 1, w);
       const V x2 = V::from_words(w), y2 = V::from_words(w + V::words).negated_where(signs(t + 1));
       V& chain = running[b & 1];
-      const V slope = chain * V::load(&before_[b * V::saved]) * V::difference(y2, y1, V::p1);
-      chain = chain * V::load(&below_[b * V::saved]);
+      const V slope = chain * V::load(before_.data() + b * V::saved) * V::difference(y2, y1, V::p1);
+      chain = chain * V::load(below_.data() + b * V::saved);
       const V x = V::difference(V::difference(slope * slope.stored(), x1, V::p1), x2, V::p1).canonical();
       const V y = V::difference(slope * V::difference(x1, x, V::p1), y1, V::p1).canonical();
       x.to_words(w);
@@ -139,7 +139,7 @@ class LaneAdder {
   static PINZK_LANES_INLINE void invert(V* chains) {
     F x[16], before[16], total = F::one();
     for (int c = 0; c < 2; c++) {
-      u64 at[V::saved];
+      alignas(64) u64 at[V::saved];
       chains[c].save(at);
       V::lane_values(at, x + 8 * c);
     }
@@ -156,7 +156,7 @@ class LaneAdder {
     for (int c = 0; c < 2; c++) chains[c] = V::from_values(x + 8 * c);
   }
 
-  std::vector<u64> below_, before_;  // denominators, and the product of all before each, eight by eight
+  LaneMemory below_, before_;  // denominators, and the product of all before each, eight by eight
 };
 
 }  // namespace pinzk::cpu

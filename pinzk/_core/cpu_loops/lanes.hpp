@@ -5,12 +5,34 @@
 // R' = 2^S R: a product of a stored value with one in R' form is a stored value. Everything here is compiled for these
 // instructions by attribute, and runs only where lanes_available().
 #pragma once
-#include "field.cuh"
+#include "adx.hpp"
 #include "fp2.cuh"
 
+namespace pinzk::cpu {
+
+// fields with eight-lane arithmetic: those compiled for processors that may have it
+template <class F>
+constexpr bool has_lanes = false;
 #if defined(__x86_64__)
-#include <cpuid.h>
+template <class P>
+constexpr bool has_lanes<Field<P, Adx>> = true;
+template <class F>
+constexpr bool has_lanes<Fp2<F>> = has_lanes<F>;
+#endif
+
+}  // namespace pinzk::cpu
+
+#if defined(__x86_64__)
+// GCC 12 warns of its own header (its bug 105593)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#pragma GCC diagnostic pop
+
+#include <vector>
 
 #define PINZK_LANES __attribute__((target("avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")))
 #define PINZK_LANES_INLINE PINZK_LANES PINZK_INLINE
@@ -26,6 +48,19 @@ inline bool lanes_available() {
 }
 
 using Vector = __m512i;
+
+// Memory for what save() writes, in whole cache lines.
+class LaneMemory {
+ public:
+  void resize(size_t words) { lines_.resize((words + 7) / 8); }
+  u64* data() { return lines_.data()->word; }
+
+ private:
+  struct alignas(64) Line {
+    u64 word[8];
+  };
+  std::vector<Line> lines_;
+};
 
 PINZK_LANES_INLINE Vector all(u64 x) { return _mm512_set1_epi64(static_cast<long long>(x)); }
 
@@ -179,26 +214,31 @@ struct Lanes<Field<P, M>> {
       return product_outline(a, b);  // one copy stays in the instruction cache
   }
   static PINZK_LANES PINZK_OUTLINE Lanes product_outline(const Lanes& a, const Lanes& b) { return product(a, b); }
+  // Word by word of b: t += a b_i (low halves), t = (t + m p) / 2^52, and the high halves, kept apart in h for a round so
+  // that fewer steps wait for each other.
   static PINZK_LANES_INLINE Lanes product(const Lanes& a, const Lanes& b) {
-    Lanes t;
+    const Vector zero = _mm512_setzero_si512();
+    Lanes t, h;
     PINZK_UNROLL
-    for (int j = 0; j < L; j++) t.word[j] = _mm512_setzero_si512();
+    for (int j = 0; j < L; j++) t.word[j] = zero;
     PINZK_UNROLL
     for (int i = 0; i < L; i++) {
       PINZK_UNROLL
-      for (int j = 0; j < L; j++) t.word[j] = _mm512_madd52lo_epu64(t.word[j], a.word[j], b.word[i]);
-      const Vector m = _mm512_madd52lo_epu64(_mm512_setzero_si512(), t.word[0], all(np));
+      for (int j = 0; j < L; j++) {
+        t.word[j] = _mm512_madd52lo_epu64(t.word[j], a.word[j], b.word[i]);
+        h.word[j] = _mm512_madd52hi_epu64(zero, a.word[j], b.word[i]);
+      }
+      const Vector m = _mm512_madd52lo_epu64(zero, t.word[0], all(np));
       PINZK_UNROLL
-      for (int j = 0; j < L; j++) t.word[j] = _mm512_madd52lo_epu64(t.word[j], m, all(p1.word[j]));
+      for (int j = 0; j < L; j++) {
+        t.word[j] = _mm512_madd52lo_epu64(t.word[j], m, all(p1.word[j]));
+        h.word[j] = _mm512_madd52hi_epu64(h.word[j], m, all(p1.word[j]));
+      }
       const Vector carry = _mm512_srli_epi64(t.word[0], 52);
       PINZK_UNROLL
-      for (int j = 0; j + 1 < L; j++) t.word[j] = t.word[j + 1];
+      for (int j = 0; j + 1 < L; j++) t.word[j] = _mm512_add_epi64(t.word[j + 1], h.word[j]);
       t.word[0] = _mm512_add_epi64(t.word[0], carry);
-      t.word[L - 1] = _mm512_setzero_si512();
-      PINZK_UNROLL
-      for (int j = 0; j < L; j++) t.word[j] = _mm512_madd52hi_epu64(t.word[j], a.word[j], b.word[i]);
-      PINZK_UNROLL
-      for (int j = 0; j < L; j++) t.word[j] = _mm512_madd52hi_epu64(t.word[j], m, all(p1.word[j]));
+      t.word[L - 1] = h.word[L - 1];
     }
     return t.normalised();
   }
@@ -206,7 +246,8 @@ struct Lanes<Field<P, M>> {
 
   // this / 2^S mod p: of the R' form the stored form; in: < 4p; out: < 2p
   PINZK_LANES_INLINE Lanes stored() const {
-    const Vector m = _mm512_and_si512(_mm512_madd52lo_epu64(_mm512_setzero_si512(), word[0], all(np)), all((u64(1) << S) - 1));
+    const Vector m =
+        _mm512_and_si512(_mm512_madd52lo_epu64(_mm512_setzero_si512(), word[0], all(np)), all((u64(1) << S) - 1));
     Lanes t = *this;
     PINZK_UNROLL
     for (int j = 0; j < L; j++) {
@@ -224,13 +265,13 @@ struct Lanes<Field<P, M>> {
     return r;
   }
 
-  // ---- to and from memory, as it is; L vectors ----
+  // ---- to and from memory of whole lines (LaneMemory), as it is; L vectors ----
   PINZK_LANES_INLINE void save(u64* at) const {
-    for (int i = 0; i < L; i++) _mm512_storeu_si512(at + 8 * i, word[i]);
+    for (int i = 0; i < L; i++) _mm512_store_si512(at + 8 * i, word[i]);
   }
   static PINZK_LANES_INLINE Lanes load(const u64* at) {
     Lanes r;
-    for (int i = 0; i < L; i++) r.word[i] = _mm512_loadu_si512(at + 8 * i);
+    for (int i = 0; i < L; i++) r.word[i] = _mm512_load_si512(at + 8 * i);
     return r;
   }
   static constexpr int saved = 8 * L;  // words that save() writes
@@ -271,7 +312,9 @@ struct Lanes<Fp2<B>> {
 
   Base c0, c1;
 
-  static PINZK_LANES_INLINE Lanes from_words(const Vector* w) { return {Base::from_words(w), Base::from_words(w + Base::words)}; }
+  static PINZK_LANES_INLINE Lanes from_words(const Vector* w) {
+    return {Base::from_words(w), Base::from_words(w + Base::words)};
+  }
   PINZK_LANES_INLINE void to_words(Vector* w) const { c0.to_words(w), c1.to_words(w + Base::words); }
   template <class K>
   static PINZK_LANES_INLINE Lanes difference(const Lanes& a, const Lanes& b, const K& k) {
@@ -279,7 +322,9 @@ struct Lanes<Fp2<B>> {
   }
   static constexpr auto p1 = Base::p1, p2 = Base::p2;
   PINZK_LANES_INLINE Lanes canonical() const { return {c0.canonical(), c1.canonical()}; }
-  PINZK_LANES_INLINE Lanes negated_where(__mmask8 chosen) const { return {c0.negated_where(chosen), c1.negated_where(chosen)}; }
+  PINZK_LANES_INLINE Lanes negated_where(__mmask8 chosen) const {
+    return {c0.negated_where(chosen), c1.negated_where(chosen)};
+  }
   PINZK_LANES_INLINE Lanes replaced_where(__mmask8 chosen, const Lanes& o) const {
     return {c0.replaced_where(chosen, o.c0), c1.replaced_where(chosen, o.c1)};
   }

@@ -103,7 +103,7 @@ class WindowGroup {
     bucket_.resize(start_.size() - 1);
     std::vector<Part> parts = add_slices(
         adders, entry_.size(), [&](size_t i) { return Term<F>(bases_ + entry_[i] / 2, entry_[i] & 1); },
-        [&](size_t i) { return std::upper_bound(start_.begin(), start_.end(), i) - start_.begin() - 1; },
+        [&](size_t i) -> size_t { return std::upper_bound(start_.begin(), start_.end(), i) - start_.begin() - 1; },
         [&](size_t key, size_t) { return start_[key + 1]; });
     while (!parts.empty()) {
       parts = add_slices(

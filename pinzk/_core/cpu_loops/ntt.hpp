@@ -7,6 +7,7 @@
 // Memory is passed over once per `pass`: as many levels as a block in cache allows.
 #pragma once
 #include "elements.hpp"
+#include "lane_ntt.hpp"
 
 namespace pinzk::cpu {
 
@@ -45,10 +46,32 @@ void levels_on_rows(V* x, int levels, size_t columns, const V* twiddles, size_t 
   }
 }
 
+// false if the pass is too small for lanes
+template <Order order, class F>
+bool pass_by_lanes(F* x, int first, int levels, size_t rest, const F* twiddles, const Job& job) {
+  using Lane = LaneTransform<F>;
+  constexpr bool dif = order == Order::dif;
+  if (rest == 1 ? levels < Lane::least_levels : rest < 8) return false;
+  std::vector<LaneMemory> tiles(job.threads);
+  const size_t groups = rest == 1 ? 1 : rest / 8;
+  parallel_for(groups << first, 1, job, [&](size_t task, size_t, int worker) {
+    const size_t block = task / groups;
+    F* const at = x + (block << levels) * rest + task % groups * 8;
+    if (rest == 1)
+      Lane::template block_pass<dif>(at, levels, twiddles, block, tiles[worker]);
+    else
+      Lane::template tile_pass<dif>(at, rest, levels, twiddles, block, tiles[worker]);
+  });
+  return true;
+}
+
 // One pass over memory: levels [first, first + levels) of a transform of 2^log_n.
 template <Order order, class F>
 void pass(F* x, int log_n, int first, int levels, const F* twiddles, const Job& job) {
   const size_t rest = size_t(1) << (log_n - first - levels);  // distance of a block's rows
+  if constexpr (has_lanes<F>) {
+    if (lanes_available() && pass_by_lanes<order>(x, first, levels, rest, twiddles, job)) return;
+  }
   if (rest == 1) {
     parallel_for(size_t(1) << first, 1, job, [=](size_t block, size_t, int) {
       levels_on_rows<order>(x + (block << levels), levels, 1, twiddles, block);

@@ -7,21 +7,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "adx.hpp"
 #include "lane_adder.hpp"
 #include "term.hpp"
 
 namespace pinzk::cpu {
-
-// fields with eight-lane arithmetic: those compiled for processors that may have it
-template <class F>
-constexpr bool has_lanes = false;
-#if defined(__x86_64__)
-template <class P>
-constexpr bool has_lanes<Field<P, Adx>> = true;
-template <class F>
-constexpr bool has_lanes<Fp2<F>> = has_lanes<F>;
-#endif
 
 template <class F>
 class PairAdder {
