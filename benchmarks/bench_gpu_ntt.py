@@ -5,8 +5,8 @@
 
 Every size from 2^3 is run both ways, the small ones over three vectors too. To 2^20 the forward transform equals the CPU's
 element by element and the way back restores the input; above, one value is evaluated from the coefficients and the way back
-is compared element by element. Outputs of tables are poisoned first. Milliseconds are medians between events on the device, data and
-tables resident, without permutation. `bound` is the time of the products alone at the rate that `--rate` names.
+is compared element by element. Device memory is poisoned first. Milliseconds are medians between events on the device, data
+and tables resident, without permutation. `bound` is the time of the products alone at the rate that `--rate` names.
 
 Speaks to the driver itself, because the library has no launches yet.
 """
@@ -211,7 +211,7 @@ def random_rows(curve: Curve, n: int, seed: int) -> Words:
 
 
 def horner(fr: Any, rows: Words, point: int) -> int:
-    """The polynomial's value, as the same Montgomery residue as its coefficients: products natively, the sum by columns of words."""
+    """The polynomial's value, the same residue as its coefficients: products natively, the sum by columns of words."""
     powers = cpu.powers(fr, point, len(rows))
     halves = cpu.multiply(fr, rows, powers).view(np.uint32).sum(axis=0, dtype=np.uint64)
     return sum(int(h) << 32 * i for i, h in enumerate(halves)) % fr.modulus
