@@ -34,6 +34,12 @@ _current = _function("fake_current", _P)
 _make_current = _function("fake_make_current", None, _P)
 _retained = _function("fake_retained", _L, _I)
 _forget_ranges = _function("fake_forget_ranges", None)
+_manual = _function("fake_manual", None, _I)
+_live_device = _function("fake_live_device", _Z)
+_live_streams = _function("fake_live_streams", _L)
+_waited = _function("fake_waited", _L, _P)
+_launched = _function("fake_launched", _S, _P, _P)
+_argument = _function("fake_argument", _P, _I)
 _copy = _function("fake_copy", _I, _P, _P, _Z, _P)
 
 
@@ -52,6 +58,11 @@ class Stream:
     def capture(self, on: bool) -> None:
         _capture(self.handle, on)
 
+    @staticmethod
+    def advance_handle(handle: int, steps: int = -1) -> None:
+        """As `advance`, for a stream that pinzk made."""
+        _advance(handle, steps)
+
     def copy(self, to: int, source: int, nbytes: int) -> None:
         assert _copy(to, source, nbytes, self.handle) == 0
 
@@ -68,6 +79,7 @@ class Fake:
             _fail(name.encode(), 0, 0, 0)
             _block(name.encode(), 0)
         _limit(2**63)
+        _manual(0)
         for s in self.streams:
             s.capture(False)
             s.advance()
@@ -126,6 +138,28 @@ class Fake:
 
     def retained(self, device: int) -> int:
         return _retained(device)
+
+    def manual(self, on: bool = True) -> None:
+        """Let streams that pinzk makes from now on wait to be advanced."""
+        _manual(on)
+
+    def live_device(self) -> int:
+        """Bytes of device memory that are allocated."""
+        return _live_device()
+
+    def live_streams(self) -> int:
+        return _live_streams()
+
+    def waited(self, stream: int) -> int:
+        """How often the stream was told to wait for an event."""
+        return _waited(stream)
+
+    def launched(self, widths: tuple[int, ...]) -> tuple[str, list[int], int | None, list[bytes]]:
+        """The latest launch: kernel, sizes (grid, block, shared), stream, arguments of these widths."""
+        sizes, stream = (ctypes.c_uint * 7)(), ctypes.c_void_p()
+        name = _launched(sizes, ctypes.byref(stream))
+        values = [ctypes.string_at(_argument(i), n) for i, n in enumerate(widths)]
+        return name.decode(), list(sizes), stream.value, values  # type: ignore[attr-defined]
 
     def forget_ranges(self) -> None:
         """Strike quarantined memory off the books."""

@@ -8,6 +8,7 @@ allocates what, and when, is decided in the modules that call it.
 
 from cpython.exc cimport PyErr_Clear
 from cuda.bindings cimport cydriver as cu
+from libc.string cimport memcpy, memset
 
 from pinzk.errors import BackendUnavailable, ContextLost, DeviceError, ForkError
 
@@ -191,6 +192,30 @@ ctypedef cu.CUresult (*_OfEvent)(cu.CUevent) noexcept nogil
 ctypedef cu.CUresult (*_EventRecord)(cu.CUevent, cu.CUstream) noexcept nogil
 ctypedef cu.CUresult (*_StreamContext)(cu.CUstream, cu.CUcontext*) noexcept nogil
 ctypedef cu.CUresult (*_IsCapturing)(cu.CUstream, cu.CUstreamCaptureStatus*) noexcept nogil
+ctypedef cu.CUresult (*_Count)(int*) noexcept nogil
+ctypedef cu.CUresult (*_DeviceGet)(cu.CUdevice*, int) noexcept nogil
+ctypedef cu.CUresult (*_Uuid)(cu.CUuuid*, cu.CUdevice) noexcept nogil
+ctypedef cu.CUresult (*_Name)(char*, int, cu.CUdevice) noexcept nogil
+ctypedef cu.CUresult (*_TotalMem)(size_t*, cu.CUdevice) noexcept nogil
+ctypedef cu.CUresult (*_Attribute)(int*, cu.CUdevice_attribute, cu.CUdevice) noexcept nogil
+ctypedef cu.CUresult (*_StreamCreate)(cu.CUstream*, unsigned int) noexcept nogil
+ctypedef cu.CUresult (*_OfStream)(cu.CUstream) noexcept nogil
+ctypedef cu.CUresult (*_WaitEvent)(cu.CUstream, cu.CUevent, unsigned int) noexcept nogil
+ctypedef cu.CUresult (*_Elapsed)(float*, cu.CUevent, cu.CUevent) noexcept nogil
+ctypedef cu.CUresult (*_PoolCreate)(cu.CUmemoryPool*, const cu.CUmemPoolProps*) noexcept nogil
+ctypedef cu.CUresult (*_PoolSet)(cu.CUmemoryPool, cu.CUmemPool_attribute, void*) noexcept nogil
+ctypedef cu.CUresult (*_PoolTrim)(cu.CUmemoryPool, size_t) noexcept nogil
+ctypedef cu.CUresult (*_AllocFrom)(cu.CUdeviceptr*, size_t, cu.CUmemoryPool, cu.CUstream) noexcept nogil
+ctypedef cu.CUresult (*_FreeAsync)(cu.CUdeviceptr, cu.CUstream) noexcept nogil
+ctypedef cu.CUresult (*_HostToDevice)(cu.CUdeviceptr, const void*, size_t, cu.CUstream) noexcept nogil
+ctypedef cu.CUresult (*_DeviceToHost)(void*, cu.CUdeviceptr, size_t, cu.CUstream) noexcept nogil
+ctypedef cu.CUresult (*_ModuleLoad)(cu.CUmodule*, const void*) noexcept nogil
+ctypedef cu.CUresult (*_GetFunction)(cu.CUfunction*, cu.CUmodule, const char*) noexcept nogil
+ctypedef cu.CUresult (*_OfFunction)(cu.CUfunction) noexcept nogil
+ctypedef cu.CUresult (*_ParamInfo)(cu.CUfunction, size_t, size_t*, size_t*) noexcept nogil
+ctypedef cu.CUresult (*_FunctionSet)(cu.CUfunction, cu.CUfunction_attribute, int) noexcept nogil
+ctypedef cu.CUresult (*_Launch)(cu.CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
+                                unsigned int, unsigned int, cu.CUstream, void**, void**) noexcept nogil
 
 
 cdef void _clear_python_error() noexcept with gil:
@@ -203,52 +228,52 @@ cdef inline int _code(cu.CUresult code) noexcept nogil:
     return <int>code
 
 
-cdef inline int _enter(Context context) noexcept nogil:
+cdef int enter(Context context) noexcept nogil:
     return _code((<_OfContext>cu.cuCtxPushCurrent)(<cu.CUcontext>context))
 
 
-cdef inline void _leave() noexcept nogil:
+cdef void leave() noexcept nogil:
     cdef cu.CUcontext left
     _code((<_OfContextOut>cu.cuCtxPopCurrent)(&left))
 
 
 cdef int host_alloc(Context context, void** pointer, size_t nbytes) noexcept nogil:
-    cdef int code = _enter(context)
+    cdef int code = enter(context)
     if code == 0:
         code = _code((<_HostAlloc>cu.cuMemHostAlloc)(pointer, nbytes, cu.CU_MEMHOSTALLOC_PORTABLE))
-        _leave()
+        leave()
     return code
 
 
 cdef int host_free(Context context, void* pointer) noexcept nogil:
-    cdef int code = _enter(context)
+    cdef int code = enter(context)
     if code == 0:
         code = _code((<_OfPointer>cu.cuMemFreeHost)(pointer))
-        _leave()
+        leave()
     return code
 
 
 cdef int host_register(Context context, void* pointer, size_t nbytes) noexcept nogil:
-    cdef int code = _enter(context)
+    cdef int code = enter(context)
     if code == 0:
         code = _code((<_HostRegister>cu.cuMemHostRegister)(pointer, nbytes, cu.CU_MEMHOSTREGISTER_PORTABLE))
-        _leave()
+        leave()
     return code
 
 
 cdef int host_unregister(Context context, void* pointer) noexcept nogil:
-    cdef int code = _enter(context)
+    cdef int code = enter(context)
     if code == 0:
         code = _code((<_OfPointer>cu.cuMemHostUnregister)(pointer))
-        _leave()
+        leave()
     return code
 
 
 cdef int event_create(Context context, Event* event) noexcept nogil:
-    cdef int code = _enter(context)
+    cdef int code = enter(context)
     if code == 0:
         code = _code((<_EventCreate>cu.cuEventCreate)(<cu.CUevent*>event, cu.CU_EVENT_DISABLE_TIMING))
-        _leave()
+        leave()
     return code
 
 
@@ -275,4 +300,195 @@ cdef int stream_is_capturing(Stream stream, int* capturing) noexcept nogil:
     cdef cu.CUstreamCaptureStatus status = cu.CU_STREAM_CAPTURE_STATUS_NONE
     cdef int code = _code((<_IsCapturing>cu.cuStreamIsCapturing)(<cu.CUstream>stream, &status))
     capturing[0] = status != cu.CU_STREAM_CAPTURE_STATUS_NONE
+    return code
+
+
+# ---- devices ----
+
+cdef int device_count(int* n) noexcept nogil:
+    return _code((<_Count>cu.cuDeviceGetCount)(n))
+
+
+cdef int device_facts(int ordinal, Facts* facts) noexcept nogil:
+    cdef cu.CUdevice device
+    cdef cu.CUuuid uuid
+    cdef int code = _code((<_DeviceGet>cu.cuDeviceGet)(&device, ordinal))
+    if code == 0:
+        code = _code((<_Name>cu.cuDeviceGetName)(facts.name, sizeof(facts.name), device))
+    if code == 0:
+        code = _code((<_Uuid>cu.cuDeviceGetUuid)(&uuid, device))
+    if code == 0:
+        memcpy(facts.uuid, uuid.bytes, 16)
+        code = _code((<_TotalMem>cu.cuDeviceTotalMem)(&facts.nbytes, device))
+    if code == 0:
+        code = _code((<_Attribute>cu.cuDeviceGetAttribute)(
+            &facts.major, cu.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device))
+    if code == 0:
+        code = _code((<_Attribute>cu.cuDeviceGetAttribute)(
+            &facts.minor, cu.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device))
+    if code == 0:
+        code = _code((<_Attribute>cu.cuDeviceGetAttribute)(
+            &facts.multiprocessors, cu.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device))
+    return code
+
+
+# ---- streams and events of a device; a context is current where one is needed ----
+
+cdef int stream_create(Context context, Stream* stream) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_StreamCreate>cu.cuStreamCreate)(<cu.CUstream*>stream, cu.CU_STREAM_NON_BLOCKING))
+        leave()
+    return code
+
+
+cdef int stream_destroy(Stream stream) noexcept nogil:
+    return _code((<_OfStream>cu.cuStreamDestroy)(<cu.CUstream>stream))
+
+
+cdef int stream_synchronize(Context context, Stream stream) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_OfStream>cu.cuStreamSynchronize)(<cu.CUstream>stream))
+        leave()
+    return code
+
+
+cdef int stream_wait_event(Context context, Stream stream, Event event) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_WaitEvent>cu.cuStreamWaitEvent)(<cu.CUstream>stream, <cu.CUevent>event, 0))
+        leave()
+    return code
+
+
+cdef int timed_event(Context context, Event* event, Stream stream) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_EventCreate>cu.cuEventCreate)(<cu.CUevent*>event, cu.CU_EVENT_DEFAULT))
+        if code == 0:
+            code = event_record(event[0], stream)
+            if code != 0:
+                event_destroy(event[0])
+                event[0] = NULL
+        leave()
+    return code
+
+
+cdef int event_synchronize(Event event) noexcept nogil:
+    return _code((<_OfEvent>cu.cuEventSynchronize)(<cu.CUevent>event))
+
+
+cdef int event_elapsed(float* ms, Event since, Event until) noexcept nogil:
+    return _code((<_Elapsed>cu.cuEventElapsedTime)(ms, <cu.CUevent>since, <cu.CUevent>until))
+
+
+# ---- device memory ----
+
+cdef int memory_pool_create(Context context, int ordinal, MemoryPool* pool) noexcept nogil:
+    cdef cu.CUmemPoolProps wanted
+    cdef uint64_t keep = <uint64_t>-1
+    cdef int never = 0
+    memset(&wanted, 0, sizeof(wanted))
+    wanted.allocType = cu.CU_MEM_ALLOCATION_TYPE_PINNED
+    wanted.location.type = cu.CU_MEM_LOCATION_TYPE_DEVICE
+    wanted.location.id = ordinal
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_PoolCreate>cu.cuMemPoolCreate)(<cu.CUmemoryPool*>pool, &wanted))
+        if code == 0:
+            code = _code((<_PoolSet>cu.cuMemPoolSetAttribute)(
+                <cu.CUmemoryPool>pool[0], cu.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep))
+        if code == 0:
+            code = _code((<_PoolSet>cu.cuMemPoolSetAttribute)(
+                <cu.CUmemoryPool>pool[0], cu.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &never))
+        leave()
+    return code
+
+
+cdef int memory_pool_trim(Context context, MemoryPool pool) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_PoolTrim>cu.cuMemPoolTrimTo)(<cu.CUmemoryPool>pool, 0))
+        leave()
+    return code
+
+
+cdef int device_alloc(Context context, MemoryPool pool, Stream stream, uint64_t* pointer, size_t nbytes) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_AllocFrom>cu.cuMemAllocFromPoolAsync)(
+            <cu.CUdeviceptr*>pointer, nbytes, <cu.CUmemoryPool>pool, <cu.CUstream>stream))
+        if code == 0:
+            code = _code((<_OfStream>cu.cuStreamSynchronize)(<cu.CUstream>stream))
+        leave()
+    return code
+
+
+cdef int device_free(Context context, Stream stream, uint64_t pointer) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_FreeAsync>cu.cuMemFreeAsync)(<cu.CUdeviceptr>pointer, <cu.CUstream>stream))
+        leave()
+    return code
+
+
+cdef int host_to_device(Context context, uint64_t to, const void* source, size_t nbytes, Stream stream) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_HostToDevice>cu.cuMemcpyHtoDAsync)(<cu.CUdeviceptr>to, source, nbytes, <cu.CUstream>stream))
+        leave()
+    return code
+
+
+cdef int device_to_host(Context context, void* to, uint64_t source, size_t nbytes, Stream stream) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_DeviceToHost>cu.cuMemcpyDtoHAsync)(to, <cu.CUdeviceptr>source, nbytes, <cu.CUstream>stream))
+        leave()
+    return code
+
+
+# ---- modules ----
+
+cdef int module_load(Context context, ModuleHandle* module, const void* image) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_ModuleLoad>cu.cuModuleLoadData)(<cu.CUmodule*>module, image))
+        leave()
+    return code
+
+
+cdef int module_function(Context context, Kernel* kernel, ModuleHandle module, const char* name) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_GetFunction>cu.cuModuleGetFunction)(<cu.CUfunction*>kernel, <cu.CUmodule>module, name))
+        if code == 0:  # now, not at the first launch: loading waits for running kernels
+            code = _code((<_OfFunction>cu.cuFuncLoad)(<cu.CUfunction>kernel[0]))
+        leave()
+    return code
+
+
+cdef int kernel_parameter(Kernel kernel, size_t i, size_t* nbytes) noexcept nogil:
+    cdef size_t offset
+    return _code((<_ParamInfo>cu.cuFuncGetParamInfo)(<cu.CUfunction>kernel, i, &offset, nbytes))
+
+
+cdef int kernel_allow_shared(Context context, Kernel kernel, int nbytes) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_FunctionSet>cu.cuFuncSetAttribute)(
+            <cu.CUfunction>kernel, cu.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes))
+        leave()
+    return code
+
+
+cdef int launch_kernel(Context context, Kernel kernel, const unsigned* grid, const unsigned* block, unsigned shared,
+                       Stream stream, void** parameters) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_Launch>cu.cuLaunchKernel)(
+            <cu.CUfunction>kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, <cu.CUstream>stream,
+            parameters, NULL))
+        leave()
     return code

@@ -170,14 +170,15 @@ typedef struct Copy {
 typedef struct Stream {
   Context* context;
   uint64_t enqueued, done;  // clock
-  int automatic, capturing;
+  int automatic, capturing, destroyed;
+  long waited;
   Copy* copies;
 } Stream;
 typedef struct Event {
   Context* context;
   Stream* stream;
   uint64_t at;
-  int recorded;
+  int recorded, timed;
 } Event;
 static long live_events, live_streams;
 
@@ -291,13 +292,24 @@ CUresult cuMemHostUnregister(void* p) {
   END(drop_range(p, 1) ? SUCCESS : NOT_REGISTERED);
 }
 
+static int manual;  // streams made by the code under test are the test's to advance
+void fake_manual(int on) { manual = on; }
 CUresult cuStreamCreate(Stream** s, unsigned flags) {
   BEGIN (void)flags;
   if (!depth) END(INVALID_CONTEXT);
-  *s = fake_stream(stack[depth - 1], 1);
+  *s = fake_stream(stack[depth - 1], !manual);
   END(SUCCESS);
 }
-CUresult cuStreamDestroy_v2(Stream* s) { BEGIN live_streams--; (void)s; END(SUCCESS); }
+// The work of a destroyed stream goes on, so its clock stays.
+CUresult cuStreamDestroy_v2(Stream* s) { BEGIN live_streams--; s->destroyed = 1; END(SUCCESS); }
+CUresult cuStreamWaitEvent(Stream* s, Event* e, unsigned flags) {
+  BEGIN (void)flags;
+  if (!s || s->destroyed || !e->recorded) END(INVALID_HANDLE);
+  s->waited++;  // the order itself is the test's, by advancing
+  END(SUCCESS);
+}
+long fake_waited(Stream* s) { return s->waited; }
+long fake_live_streams(void) { return live_streams; }
 CUresult cuStreamGetCtx(Stream* s, Context** c) {
   BEGIN
   if (!s && !depth) END(INVALID_CONTEXT);
@@ -312,17 +324,17 @@ CUresult cuStreamSynchronize(Stream* s) {
 }
 
 CUresult cuEventCreate(Event** e, unsigned flags) {
-  BEGIN (void)flags;
+  BEGIN
   if (!depth) END(INVALID_CONTEXT);
   *e = calloc(1, sizeof **e);
-  (*e)->context = stack[depth - 1];
+  (*e)->context = stack[depth - 1], (*e)->timed = !(flags & 2);
   live_events++;
   END(SUCCESS);
 }
 CUresult cuEventDestroy_v2(Event* e) { BEGIN live_events--; free(e); END(SUCCESS); }
 CUresult cuEventRecord(Event* e, Stream* s) {
   BEGIN
-  if (s && e->context != s->context) END(INVALID_HANDLE);  // an event of another device
+  if (s && (s->destroyed || e->context != s->context)) END(INVALID_HANDLE);  // an event of another device
   if (s && s->capturing) END(CAPTURE_UNSUPPORTED);
   e->stream = s, e->at = s ? enqueue(s) : 0, e->recorded = 1;
   if (s) finish(s);
@@ -338,6 +350,132 @@ CUresult cuEventSynchronize(Event* e) {
   END(SUCCESS);
 }
 
+CUresult cuEventElapsedTime_v2(float* ms, Event* a, Event* b) {  // a step of a clock is a millisecond
+  BEGIN
+  if (!a->timed || !b->timed || a->stream != b->stream) END(INVALID_HANDLE);
+  if (a->stream->done < a->at || b->stream->done < b->at) END(NOT_READY);
+  *ms = (float)(b->at - a->at);
+  END(SUCCESS);
+}
+
+// ---- device facts and device memory (which is host memory here) ----
+
+CUresult cuDeviceGetName(char* name, int n, int d) { BEGIN snprintf(name, n, "Fake %d", d); END(SUCCESS); }
+CUresult cuDeviceGetUuid_v2(char* uuid, int d) { BEGIN memset(uuid, 0xA0 + d, 16); END(SUCCESS); }
+CUresult cuDeviceTotalMem_v2(size_t* n, int d) { BEGIN (void)d; *n = 16 << 20; END(SUCCESS); }
+CUresult cuDeviceGetAttribute(int* v, int attribute, int d) {
+  BEGIN (void)d;
+  *v = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 132 : -1;
+  END(SUCCESS);
+}
+
+typedef struct Piece {
+  char* base;
+  size_t nbytes;
+  struct Piece* next;
+} Piece;
+static Piece* pieces;
+static size_t live_device;
+static int memory_pool;  // its address is the handle
+
+size_t fake_live_device(void) { return live_device; }
+// Whether all the bytes are allocated on the device.
+static int on_device(uint64_t p, size_t n) {
+  for (Piece* x = pieces; x; x = x->next)
+    if (p >= (uint64_t)x->base && p + n <= (uint64_t)x->base + x->nbytes) return 1;
+  return 0;
+}
+CUresult cuMemPoolCreate(int** pool, const void* props) { BEGIN (void)props; *pool = &memory_pool; END(SUCCESS); }
+CUresult cuMemPoolSetAttribute(int* pool, int attribute, void* value) {
+  BEGIN (void)attribute, (void)value;
+  END(pool == &memory_pool ? SUCCESS : INVALID_VALUE);
+}
+CUresult cuMemPoolTrimTo(int* pool, size_t keep) { BEGIN (void)keep; END(pool == &memory_pool ? SUCCESS : INVALID_VALUE); }
+CUresult cuMemAllocFromPoolAsync(uint64_t* p, size_t n, int* pool, Stream* s) {
+  BEGIN
+  if (!depth || s->context != stack[depth - 1]) END(INVALID_CONTEXT);
+  if (!n || pool != &memory_pool) END(INVALID_VALUE);
+  Piece* x = malloc(sizeof *x);
+  *x = (Piece){malloc(n), n, pieces};
+  memset(x->base, 0xA5, n);
+  pieces = x, live_device += n, *p = (uint64_t)x->base;
+  END(SUCCESS);
+}
+CUresult cuMemFreeAsync(uint64_t p, Stream* s) {
+  BEGIN
+  if (!depth || s->context != stack[depth - 1]) END(INVALID_CONTEXT);
+  for (Piece** x = &pieces; *x; x = &(*x)->next)
+    if ((uint64_t)(*x)->base == p) {
+      Piece* gone = *x;
+      *x = gone->next, live_device -= gone->nbytes;
+      memset(gone->base, 0xDD, gone->nbytes);  // a copy that still reads it shows
+      free(gone->base), free(gone);
+      END(SUCCESS);
+    }
+  END(INVALID_VALUE);
+}
+
+// ---- modules: an image is "fake;kernel:8,8,4;other:4" with the widths of the parameters ----
+
+typedef struct Kernel { char name[64]; int n, shared; size_t width[64]; } Kernel;
+typedef struct Module { int n; Kernel kernels[8]; } Module;
+static long live_modules;
+// The latest launch.
+static struct { Kernel* kernel; unsigned size[7]; Stream* stream; unsigned char bytes[64][64]; } launched;
+
+CUresult cuModuleLoadData(Module** m, const char* image) {
+  BEGIN
+  if (!depth) END(INVALID_CONTEXT);
+  if (strncmp(image, "fake;", 5)) END(200);
+  *m = calloc(1, sizeof **m);
+  for (const char* s = image + 5; *s; s += *s == ';') {
+    Kernel* k = &(*m)->kernels[(*m)->n++];
+    size_t l = strcspn(s, ":");
+    memcpy(k->name, s, l), s += l + 1;
+    while (*s && *s != ';') k->width[k->n++] = strtoul(s, (char**)&s, 10), s += *s == ',';
+  }
+  live_modules++;
+  END(SUCCESS);
+}
+CUresult cuModuleGetFunction(Kernel** k, Module* m, const char* name) {
+  BEGIN
+  for (int i = 0; i < m->n; i++)
+    if (!strcmp(m->kernels[i].name, name)) {
+      *k = &m->kernels[i];
+      END(SUCCESS);
+    }
+  END(NOT_FOUND);
+}
+CUresult cuFuncLoad(Kernel* k) { BEGIN (void)k; END(SUCCESS); }
+CUresult cuFuncGetParamInfo(Kernel* k, size_t i, size_t* offset, size_t* width) {
+  BEGIN
+  if (i >= (size_t)k->n) END(INVALID_VALUE);
+  *offset = 0, *width = k->width[i];
+  END(SUCCESS);
+}
+CUresult cuFuncSetAttribute(Kernel* k, int attribute, int value) {
+  BEGIN
+  if (attribute != 8 || value > 227 << 10) END(INVALID_VALUE);
+  k->shared = value;
+  END(SUCCESS);
+}
+CUresult cuLaunchKernel(Kernel* k, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                        Stream* s, void** parameters, void** extra) {
+  BEGIN (void)extra;
+  if (!depth || (s && s->context != stack[depth - 1])) END(INVALID_CONTEXT);
+  if (bx * by * bz > 1024 || shared > (unsigned)k->shared) END(INVALID_VALUE);
+  launched.kernel = k, launched.stream = s;
+  memcpy(launched.size, (unsigned[]){gx, gy, gz, bx, by, bz, shared}, sizeof launched.size);
+  for (int i = 0; i < k->n; i++) memcpy(launched.bytes[i], parameters[i], k->width[i]);
+  if (s) enqueue(s), finish(s);
+  END(SUCCESS);
+}
+const char* fake_launched(unsigned* size, Stream** s) {
+  memcpy(size, launched.size, sizeof launched.size), *s = launched.stream;
+  return launched.kernel->name;
+}
+const void* fake_argument(int i) { return launched.bytes[i]; }
+
 static CUresult copy(void* to, const void* from, size_t n, Stream* s) {
   Copy* c = malloc(sizeof *c);
   *c = (Copy){to, from, n, enqueue(s), 0};
@@ -347,10 +485,21 @@ static CUresult copy(void* to, const void* from, size_t n, Stream* s) {
   finish(s);
   return SUCCESS;
 }
-CUresult cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, Stream* s) { BEGIN END(copy((void*)to, from, n, s)); }
-CUresult cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, Stream* s) { BEGIN END(copy(to, (void*)from, n, s)); }
+CUresult cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, Stream* s) {
+  BEGIN
+  if (!depth || s->destroyed || s->context != stack[depth - 1]) END(INVALID_CONTEXT);
+  END(on_device(to, n) ? copy((void*)to, from, n, s) : INVALID_VALUE);
+}
+CUresult cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, Stream* s) {
+  BEGIN
+  if (!depth || s->destroyed || s->context != stack[depth - 1]) END(INVALID_CONTEXT);
+  END(on_device(from, n) ? copy(to, (void*)from, n, s) : INVALID_VALUE);
+}
 // The test's own copies, without a Python binding in between.
-int fake_copy(void* to, const void* from, size_t n, Stream* s) { return cuMemcpyHtoDAsync_v2((uint64_t)to, from, n, s); }
+int fake_copy(void* to, const void* from, size_t n, Stream* s) {
+  BEGIN
+  END(copy(to, from, n, s));
+}
 
 // What was still called while the process ended, for the tests of interpreter exit.
 __attribute__((destructor)) static void report(void) {
