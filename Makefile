@@ -107,8 +107,8 @@ SANITIZER := g++
 LIBASAN   = $(shell $(SANITIZER) -print-file-name=libasan.so) $(shell $(SANITIZER) -print-file-name=libstdc++.so)
 # null pointers and objects too small are AddressSanitizer's; the checks twice would double the build
 SANITIZER_FLAGS := -Og -g1 -fno-omit-frame-pointer -fno-sanitize=null,object-size,vptr -D_GLIBCXX_ASSERTIONS
-# these load no native code of pinzk, or run only processes that are not sanitized
-UNSANITIZED := test_data test_layers test_nvrtc test_stubs
+# these load no native code, or load it in processes that others start too
+UNSANITIZED := backend cli cli_files data docs layers nvrtc public stubs
 
 sanitize: $(VENV)/.test-requirements
 	@command -v $(SANITIZER) >/dev/null || { echo "make sanitize needs g++ and its libasan"; exit 1; }
@@ -118,9 +118,10 @@ sanitize: $(VENV)/.test-requirements
 	  -Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Db_lundef=false \
 	  "-Csetup-args=-Dcpp_args=$(SANITIZER_FLAGS)" .
 	LD_PRELOAD="$(LIBASAN)" PYTHONPATH=$(CURDIR)/$(SANITIZED)/site PYTHONMALLOC=malloc PINZK_SANITIZED=1 \
-	  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	  PINZK_PROBE_FLAGS=-fsanitize=address,undefined ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
+	  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	  $(BIN)/python -m pytest --timeout=300 -q -p no:cacheprovider -m "not unsanitized" \
-	  $(UNSANITIZED:%=--ignore=tests/%.py) $(SANITIZE_ARGS)
+	  $(UNSANITIZED:%=--ignore=tests/test_%.py) $(SANITIZE_ARGS)
 
 clean:
 	rm -rf $(VENV) build dist tests/node/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

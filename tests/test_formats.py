@@ -509,6 +509,7 @@ def test_a_new_file_has_the_usual_mode_and_links_stay(tmp_path: Path) -> None:
 # ---- memory ----
 
 
+@pytest.mark.unsanitized
 def test_loading_takes_the_size_of_the_key(tmp_path: Path) -> None:
     # 180 MB: every section big, coefficients a third of it
     n = 1 << 18

@@ -109,6 +109,7 @@ def prove_apart(pairs: list[tuple[str, str]]) -> list[str | None]:
     return [error for error, _ in results]
 
 
+@pytest.mark.unsanitized
 @pytest.mark.parametrize("name", CURVES)
 def test_quick_and_small(name: str, tmp_path: Path) -> None:
     pairs = []
@@ -135,6 +136,7 @@ def test_a_witness_that_does_not_satisfy(name: str) -> None:
     assert caught.value.index == 1
 
 
+@pytest.mark.unsanitized
 @pytest.mark.parametrize("name", CURVES)
 def test_shared_variants(name: str, tmp_path: Path) -> None:
     script = shared("malform.py")

@@ -406,6 +406,7 @@ print(loaded, peak(), key.sizes["domain_size"])
 """
 
 
+@pytest.mark.unsanitized
 def test_a_proof_needs_little_memory_beyond_its_key(tmp_path: Path) -> None:
     # at 2^17 it may be 300 MB, the interpreter and its libraries (some 45 MB) included; this is an eighth of that size
     r = BN254.fr.modulus

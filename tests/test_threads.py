@@ -193,6 +193,7 @@ def big_input(group, n: int):
     return np.tile(rows, (n // len(rows) + 1, 1))[:n].copy(), np.tile(scalars, (n // 2048, 1))
 
 
+@pytest.mark.unsanitized
 def test_other_python_threads_run_during_a_call():
     bases, scalars = big_input(BN254.g2, 1 << 14)
     beats, done = [0], threading.Event()
@@ -252,6 +253,7 @@ CHILD = """
 """
 
 
+@pytest.mark.unsanitized
 @pytest.mark.parametrize("call", ["msm", "fixed_base", "subgroup", "ntt", "sparse"])
 def test_ctrl_c_stops_a_long_call_within_a_second(call, tmp_path):
     """And leaves no thread behind, nor anything broken. On a busy machine one of three tries must do."""
@@ -308,6 +310,7 @@ def test_a_forked_child_can_use_what_its_parent_used():
     assert (done.stdout, done.returncode) == ("same\n", 0), done.stderr
 
 
+@pytest.mark.unsanitized
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 def test_fewer_threads_than_asked_for_do_the_work():
     """Where the system gives no more threads: here, where their stacks do not fit the address space."""
@@ -331,6 +334,7 @@ def test_fewer_threads_than_asked_for_do_the_work():
     assert (done.stdout, done.returncode) == ("same\n", 0), done.stderr
 
 
+@pytest.mark.unsanitized
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_no_memory_is_a_memory_error_and_nothing_worse(threads):

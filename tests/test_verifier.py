@@ -400,6 +400,7 @@ def test_one_key_serves_many_threads():
     assert answers == [True, False] * 32
 
 
+@pytest.mark.unsanitized
 @both
 def test_a_proof_is_verified_within_thirty_milliseconds(mult3):
     vk, public, proof = (
