@@ -224,7 +224,7 @@ def set_in(document, path, value):
     return document
 
 
-DELETED = object()
+DELETED = "<deleted>"
 BAD_NUMBERS = ["-1", "0x1", "", "1e3", 1.0, True, None, [], {}, "1" * 201, -1]
 
 
