@@ -15,6 +15,7 @@ import argparse
 import importlib.util
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,15 +60,15 @@ def measure(group: Group, n: int, runs: int, threads: int | None) -> None:
     print(f"\n{group.name}, n = {n}\n  pinzk                {ours:9.1f}")
     for peer, call, convert in peers(group, rows, scalars):
         check(peer, convert(call(False)), expected)
-        unpacking = smallest(lambda call=call: call(True), runs)
-        total = smallest(lambda call=call: call(False), runs)
+        unpacking = smallest(partial(call, True), runs)
+        total = smallest(partial(call, False), runs)
         theirs = total - unpacking
         print(f"  {peer:20} {theirs:9.1f}  + {unpacking:.1f} of unpacking; {theirs / ours:.1f} times pinzk's")
     for what, values in skewed(r, n, scalars):
         total = sum(k * s for k, s in zip(logs, values, strict=True)) % r
         k = group.scalar.encode_canonical(values)
         check(f"pinzk, {what}", group.decode(pinzk_msm(k))[0], multiple_of_generator(group, total))
-        print(f"  pinzk, {what:13} {smallest(lambda k=k: pinzk_msm(k), runs):9.1f}")
+        print(f"  pinzk, {what:13} {smallest(partial(pinzk_msm, k), runs):9.1f}")
 
 
 def skewed(r: int, n: int, scalars: list[int]) -> list[tuple[str, list[int]]]:
@@ -98,7 +99,7 @@ def peers(
     if group.curve_name == "bls12_381" and importlib.util.find_spec("py_arkworks_bls12381"):
         import py_arkworks_bls12381 as ark
 
-        kind = ark.G1Point if group.number == 1 else ark.G2Point
+        kind: Any = ark.G1Point if group.number == 1 else ark.G2Point
         flat = [p if group.number == 1 else (*p[0], *p[1]) for p in points]
         ark_bases = [
             kind.from_xy_bytes_unchecked_be(b"".join(v.to_bytes(48, "big") for v in p)) for p in flat

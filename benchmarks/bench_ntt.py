@@ -16,6 +16,7 @@ import argparse
 import importlib.util
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def measure(curve: Curve, log_n: int, runs: int, threads: int | None) -> None:
     work = rows.copy()
     for what, call in (("dif", domain.dif), ("dit", domain.dit), ("to_coset", domain.to_coset)):
         call(work)  # makes its tables
-        print(f"  pinzk, {what:13} {smallest(lambda call=call: call(work), runs):9.1f}")
+        print(f"  pinzk, {what:13} {smallest(partial(call, work), runs):9.1f}")
 
 
 def horner(coefficients: list[int], x: int, p: int) -> int:

@@ -13,6 +13,7 @@ import pickle
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import oracle
@@ -224,7 +225,7 @@ def set_in(document, path, value):
     return document
 
 
-DELETED = "<deleted>"
+DELETED: Any = "<deleted>"
 BAD_NUMBERS = ["-1", "0x1", "", "1e3", 1.0, True, None, [], {}, "1" * 201, -1]
 
 
