@@ -236,7 +236,8 @@ def test_malformed_proofs_are_refused_and_the_field_named(mult3, field):
     q = VerifyingKey.load(vk).curve.fp.modulus
     coordinate: tuple = (field, 1, 1) if field == "pi_b" else (field, 1)
     wrong = [(coordinate, v) for v in [*BAD_NUMBERS, str(q), q, str(int(proof_at(proof, coordinate)) + q)]]
-    wrong += [((field,), v) for v in (DELETED, None, {}, [], "1", proof[field][:2], [*proof[field], "1"], 7)]
+    others: list[Any] = [DELETED, None, {}, [], "1", proof[field][:2], [*proof[field], "1"], 7]
+    wrong += [((field,), v) for v in others]
     z = (field, 2, 0) if field == "pi_b" else (field, 2)
     wrong += [(z, v) for v in ("0", "2", 2)]
     for path, value in wrong:
