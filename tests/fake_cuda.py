@@ -58,11 +58,6 @@ class Stream:
     def capture(self, on: bool) -> None:
         _capture(self.handle, on)
 
-    @staticmethod
-    def advance_handle(handle: int, steps: int = -1) -> None:
-        """As `advance`, for a stream that pinzk made."""
-        _advance(handle, steps)
-
     def copy(self, to: int, source: int, nbytes: int) -> None:
         assert _copy(to, source, nbytes, self.handle) == 0
 
@@ -142,6 +137,10 @@ class Fake:
     def manual(self, on: bool = True) -> None:
         """Let streams that pinzk makes from now on wait to be advanced."""
         _manual(on)
+
+    def advance_handle(self, handle: int, steps: int = -1) -> None:
+        """As `Stream.advance`, for a stream that pinzk made."""
+        _advance(handle, steps)
 
     def live_device(self) -> int:
         """Bytes of device memory that are allocated."""

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_cuda import Fake
-from fake_cuda import Stream as Foreign
+from fake_cuda import FAKE, Fake
 
 from pinzk._core.device import Device, DeviceVec, Module, Stream, launch
 from pinzk._core.memory import PinnedPool, PinnedVec
@@ -63,12 +62,12 @@ def stream(fake: Fake, device: Device) -> Iterator[Stream]:
     fake.manual(False)
     handle = s.handle
     yield s
-    Foreign.advance_handle(handle)
+    FAKE.advance_handle(handle)
     s.close()
 
 
 def advance(s: Stream, steps: int = -1) -> None:
-    Foreign.advance_handle(s.handle, steps)
+    FAKE.advance_handle(s.handle, steps)
 
 
 def vector(p: PinnedPool, values: list[int]) -> PinnedVec:
@@ -328,7 +327,7 @@ def test_memory_outlives_the_closed_stream_that_uses_it(
     d.release()
     with pytest.raises(WaitTimeout):
         device.settle(0.01)
-    Foreign.advance_handle(handle)
+    FAKE.advance_handle(handle)
     device.settle(5)
     v.release()
 

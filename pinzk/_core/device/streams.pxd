@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C face of devices, for kernels and stages."""
+"""C face of devices and streams."""
 
 from libc.stdint cimport uint64_t
 
@@ -7,7 +7,7 @@ from pinzk._core cimport driver
 from pinzk._core.memory.budget cimport MemoryBudget, Reservation
 
 
-cdef class _Home:
+cdef class Home:
     cdef int ordinal
     cdef driver.Facts facts
     cdef driver.Context context      # NULL until something needs it
@@ -28,13 +28,13 @@ cdef class _Home:
 
 
 cdef class Device:
-    cdef _Home home
+    cdef Home home
 
 
 cdef class Event:
     cdef driver.Event event
     cdef unsigned generation
-    cdef _Home home
+    cdef Home home
     cdef object __weakref__
 
 
@@ -52,38 +52,7 @@ cdef class Stream:
     cdef Event mark(self)
 
 
-cdef class DeviceVec:
-    cdef readonly object elem
-    cdef readonly Device device
-    cdef _Home home
-    cdef uint64_t pointer
-    cdef size_t row                  # bytes of one element
-    cdef size_t limbs                # 64-bit words of one element; 0 for bytes
-    cdef size_t n                    # elements that were uploaded or committed
-    cdef size_t limit                # elements that fit
-    cdef Reservation held
-    cdef dict uses                   # stream handle -> Stream of ours, or Event on a foreign one
-    cdef driver.Stream last          # the stream of the latest use
-    cdef bint unknown                # a use could not be recorded
-    cdef int calls                   # calls in progress on it; under the GIL
-    cdef int state
-    cdef unsigned generation
-    cdef object __weakref__
-
-    cdef int check_live(self) except -1
-    cdef int begin_use(self, Stream stream) except -1
-    cdef int end_use(self, Stream stream) except -1
-
-
-cdef class Module:
-    cdef readonly Device device
-    cdef driver.ModuleHandle module
-    cdef dict functions
-
-
-cdef class Function:
-    cdef readonly str name
-    cdef readonly Module module
-    cdef readonly tuple widths       # bytes of each parameter
-    cdef driver.Kernel kernel
-    cdef unsigned allowed            # dynamic shared memory asked for so far
+# The argument `stream` of a call: one of ours, or a foreign one, of that device and not under capture.
+cdef Stream stream_of(Device device, object stream)
+# Whether the interpreter is on its way out: then destructors make no driver call.
+cdef bint exiting() noexcept nogil
