@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from test_process import PREAMBLE, run
+from fake_process import PREAMBLE, run
 
 HERE = (
     PREAMBLE

@@ -7,7 +7,7 @@ from pinzk._core cimport driver
 from pinzk._core.memory.budget cimport MemoryBudget, Reservation
 
 
-cdef class Home:
+cdef class _Home:
     cdef int ordinal
     cdef driver.Facts facts
     cdef driver.Context context      # NULL until something needs it
@@ -28,13 +28,13 @@ cdef class Home:
 
 
 cdef class Device:
-    cdef Home home
+    cdef _Home home
 
 
 cdef class Event:
     cdef driver.Event event
     cdef unsigned generation
-    cdef Home home
+    cdef _Home home
     cdef object __weakref__
 
 

@@ -20,7 +20,7 @@ from pinzk._core.memory.budget cimport MemoryBudget, Reservation, check_wait
 from pinzk.errors import BackendUnavailable, BorrowError, DeviceError, UseAfterRelease, WaitTimeout
 
 cdef bint _exiting = False  # from then on destructors make no driver call
-cdef dict _homes = {}  # ordinal -> Home; a device has one budget and one lock in a process
+cdef dict _homes = {}  # ordinal -> _Home; a device has one budget and one lock in a process
 
 
 def _at_exit():
@@ -38,7 +38,7 @@ cdef bint exiting() noexcept nogil:
 # ---- devices ----
 
 @cython.final
-cdef class Home:
+cdef class _Home:
     """What the process keeps for one device."""
 
     cdef int open(self) except -1:
@@ -134,12 +134,12 @@ cdef class Home:
         return 0
 
 
-cdef Home _home(int ordinal):
-    cdef Home home
+cdef _Home _home(int ordinal):
+    cdef _Home home
     cdef int code
     if ordinal in _homes:
         return _homes[ordinal]
-    home = Home.__new__(Home)
+    home = _Home.__new__(_Home)
     home.ordinal = ordinal
     with nogil:
         code = driver.device_facts(ordinal, &home.facts)
@@ -161,7 +161,7 @@ cdef int _count() except -1:
     return n
 
 
-cdef str _uuid_of(Home home):
+cdef str _uuid_of(_Home home):
     cdef str digits = (<bytes>home.facts.uuid[:16]).hex()
     return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
@@ -486,7 +486,7 @@ cdef class Stream:
         return event
 
 
-cdef int _check_foreign(Home home, driver.Stream stream) except -1:
+cdef int _check_foreign(_Home home, driver.Stream stream) except -1:
     """A stream of another context, or under capture, is refused before anything is enqueued."""
     cdef driver.Context context = NULL
     cdef uint64_t context_id

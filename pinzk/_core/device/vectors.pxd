@@ -4,14 +4,14 @@
 from libc.stdint cimport uint64_t
 
 from pinzk._core cimport driver
-from pinzk._core.device.streams cimport Device, Home, Stream
+from pinzk._core.device.streams cimport Device, _Home, Stream
 from pinzk._core.memory.budget cimport Reservation
 
 
 cdef class DeviceVec:
     cdef readonly object elem
     cdef readonly Device device
-    cdef Home home
+    cdef _Home home
     cdef uint64_t pointer
     cdef size_t row                  # bytes of one element
     cdef size_t limbs                # 64-bit words of one element; 0 for bytes
