@@ -6,7 +6,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from fake_process import run
+from fake_process import TESTS, run
 
 SURVIVORS = {
     "vectors": "v = PinnedVec(BN254.fr, 1000, pool=p); v.push(1); w = v.borrow().numpy()",
