@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pinzk.curves import Field, Group, Words
 
+def machine(use: str | None = None) -> str: ...
 def num_threads(threads: int | None = None) -> int: ...
 def to_montgomery(
     field: Field, canonical: Words, out: Words | None = None, *, threads: int | None = None

@@ -20,6 +20,20 @@ cdef extern from "cpu_loops/python_glue.hpp" namespace "pinzk::cpu" nogil:
     void translate_exception()
 
 
+cdef extern from "cpu_loops/machine.hpp" namespace "pinzk::cpu" nogil:
+    cdef enum class Level:
+        portable
+        adx
+        lanes
+
+    cdef cppclass LevelInUse "std::atomic<pinzk::cpu::Level>":
+        void store(Level)
+        Level load()
+
+    Level supported_level()
+    LevelInUse& level_in_use()
+
+
 cdef extern from "cpu_loops/curve_ops.hpp" namespace "pinzk::cpu" nogil:
     cdef cppclass Job:
         int threads
@@ -179,6 +193,30 @@ cdef Job _job(threads) except *:
     job.threads = num_threads(threads)
     job.poll = poll_signals
     return job
+
+
+# ---- the processor ----
+
+_LEVELS = {"portable": Level.portable, "adx": Level.adx, "lanes": Level.lanes}
+
+
+def machine(use=None):
+    """The arithmetic in use: "portable" C++, "adx" (x86-64 with BMI2 and ADX), or "lanes" (that, and AVX-512 IFMA).
+
+    Parameters
+    ----------
+    use : str, optional
+        For tests and measurements: from now on, in the whole process, use this or the best below it that the processor has.
+
+    Returns
+    -------
+    str
+    """
+    if use is not None:
+        if use not in _LEVELS:
+            raise ValueError(f"use must be one of {', '.join(map(repr, _LEVELS))}, not {use!r}")
+        level_in_use().store(<Level><int>min(_LEVELS[use], <int>supported_level()))
+    return list(_LEVELS)[<int>level_in_use().load()]
 
 
 # ---- curves and arrays ----

@@ -79,7 +79,7 @@ struct PairingOpsOf final : PairingOps {
   }
 };
 
-// compiled for each machine type, as the loops are (cpu_loops/machine.hpp); C is a template of pairing_curves.hpp
+// compiled for each machine type, as the loops are (cpu_loops/choose_ops.hpp); C is a template of pairing_curves.hpp
 template <template <class> class C>
 const PairingOps* ops_for_this_machine() {
 #if defined(__x86_64__)
@@ -88,8 +88,8 @@ const PairingOps* ops_for_this_machine() {
     return &adx;
   }
 #endif
-  static const PairingOpsOf<C<Portable>> portable;
-  return &portable;
+  static const PairingOpsOf<C<Host>> host;
+  return &host;
 }
 inline const PairingOps* bn254_pairing() { return ops_for_this_machine<Bn254Pairing>(); }
 inline const PairingOps* bls12_381_pairing() { return ops_for_this_machine<Bls12_381Pairing>(); }

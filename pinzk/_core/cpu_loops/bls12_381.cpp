@@ -2,10 +2,10 @@
 // The host loops compiled for one curve, once per machine type.
 #include "bls12_381.cuh"
 
-#include "machine.hpp"
+#include "choose_ops.hpp"
 
 namespace pinzk::cpu {
 
-const CurveOps* bls12_381_ops() { return ops_for_this_machine<Bls12_381On>(); }
+const CurveOps* bls12_381_ops() { return choose_ops<Bls12_381On>(); }
 
 }  // namespace pinzk::cpu

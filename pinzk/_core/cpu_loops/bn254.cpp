@@ -2,10 +2,10 @@
 // The host loops compiled for one curve, once per machine type.
 #include "bn254.cuh"
 
-#include "machine.hpp"
+#include "choose_ops.hpp"
 
 namespace pinzk::cpu {
 
-const CurveOps* bn254_ops() { return ops_for_this_machine<Bn254On>(); }
+const CurveOps* bn254_ops() { return choose_ops<Bn254On>(); }
 
 }  // namespace pinzk::cpu

@@ -5,8 +5,8 @@
 // R' = 2^S R: a product of a stored value with one in R' form is a stored value. Everything here is compiled for these
 // instructions by attribute, and runs only where lanes_available().
 #pragma once
-#include "adx.hpp"
 #include "fp2.cuh"
+#include "machine.hpp"
 
 namespace pinzk::cpu {
 
@@ -39,13 +39,7 @@ constexpr bool has_lanes<Fp2<F>> = has_lanes<F>;
 
 namespace pinzk::cpu {
 
-// the processor and the system support what PINZK_LANES names
-inline bool lanes_available() {
-  static const bool available = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512ifma") &&
-                                __builtin_cpu_supports("avx512vbmi2");
-  return available;
-}
+inline bool lanes_available() { return level_in_use() >= Level::lanes; }
 
 using Vector = __m512i;
 

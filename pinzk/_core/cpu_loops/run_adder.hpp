@@ -15,8 +15,8 @@ struct Run {
 template <class F>
 class RunAdder {
  public:
-  // about what a quarter of a second-level cache holds
-  static constexpr size_t max_terms = (size_t(1) << 17) / sizeof(Affine<F>);
+  // enough for few inversions, and under a millisecond of work that stays in the second-level cache
+  static constexpr size_t max_terms = 4096;
 
   std::vector<Term<F>> terms;
   std::vector<Run> runs;
