@@ -403,6 +403,40 @@ def test_a_use_that_cannot_be_followed_leaks_and_is_counted(fake: Fake, pool: Po
     assert (fake.live_device(), d.budget.stats().used) == (base + 64, used)
 
 
+def test_threads_share_a_device(device: Device, pool: Pools) -> None:
+    """Eight threads in a budget for five vectors: what is released serves the others, and all of it comes home."""
+    p, failures = pool(), []
+    function = Module(device, b"fake;f:8").function("f")
+
+    def work(i: int) -> None:
+        try:
+            with Stream(device) as s, PinnedVec.from_array("bytes", bytes([i]) * 4096, pool=p) as v:
+                for _ in range(100):
+                    try:
+                        d = DeviceVec("bytes", 3 * MIB, device)
+                    except BudgetExceeded:  # the others own it all
+                        continue
+                    d.upload(v, s)
+                    launch(function, 1, 1, [d], shared=1024 * i, stream=s)
+                    with PinnedVec("bytes", pool=p) as w:
+                        d.download(w, s)
+                        s.synchronize()
+                        assert bytes(w.borrow().numpy()) == bytes([i]) * 4096
+                    d.release()
+        except BaseException as e:
+            failures.append(e)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert failures == []
+    device.settle(5)
+    assert device.budget.stats().used == 0
+    assert 3 * MIB <= device.budget.stats().peak <= 15 * MIB
+
+
 # ---- streams, events, contexts ----
 
 

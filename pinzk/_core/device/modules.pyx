@@ -193,12 +193,13 @@ def launch(Function function not None, grid, block, args, *, shared=0, stream):
     try:
         for v in vecs:
             v.begin_use(s)
-        with nogil:
-            if dynamic > function.allowed:
-                code = driver.kernel_allow_shared(device.home.context, function.kernel, <int>dynamic)
-                if code == 0:
+        if dynamic > function.allowed:
+            with device.home.guard:  # a smaller size must not overwrite a larger one
+                if dynamic > function.allowed:
+                    with nogil:
+                        code = driver.kernel_allow_shared(device.home.context, function.kernel, <int>dynamic)
+                    driver.check(code, f"cuFuncSetAttribute({function.name}, {dynamic} bytes of shared memory)")
                     function.allowed = dynamic
-        driver.check(code, f"cuFuncSetAttribute({function.name}, {dynamic} bytes of shared memory)")
         with nogil:
             code = driver.launch_kernel(device.home.context, function.kernel, g, b, dynamic, s.stream, parameters)
         driver.check(code, f"cuLaunchKernel({function.name})")

@@ -22,6 +22,7 @@ cdef class _Home:
 
     cdef int open(self) except -1
     cdef int sweep(self) except -1
+    cdef list unfinished(self)
     cdef bint wait_oldest(self) except -1
     cdef Reservation reserve(self, size_t nbytes, str tag)
     cdef void give_back(self, uint64_t pointer, Reservation held, dict uses, bint unknown) noexcept

@@ -97,11 +97,16 @@ cdef class _Home:
                 self.sweeping = False
         return 0
 
+    cdef list unfinished(self):
+        """What was released and not yet freed; not in the middle of another thread's sweep."""
+        with self.guard:
+            return self.pending
+
     cdef bint wait_oldest(self) except -1:
         """Wait until what was released first is out of use; False if there is nothing to wait for."""
         cdef Event event
         cdef int code
-        cdef list pending = self.pending
+        cdef list pending = self.unfinished()
         if not pending:
             return False
         for event in pending[0][2]:
@@ -118,6 +123,9 @@ cdef class _Home:
             if held is not None:
                 return held
             if not self.wait_oldest():
+                held = self.budget.try_reserve(nbytes, tag)  # another thread may have freed it meanwhile
+                if held is not None:
+                    return held
                 raise self.budget.exceeded(nbytes, tag, "it does not fit on the device beside what is held")
 
     cdef void give_back(self, uint64_t pointer, Reservation held, dict uses, bint unknown) noexcept:
@@ -266,7 +274,7 @@ cdef class Device:
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             self.home.sweep()
-            if not self.home.pending:
+            if not self.home.unfinished():
                 return
             if end is not None and time.monotonic() >= end:
                 raise WaitTimeout(f"waited {timeout:g} s in vain: {len(self.home.pending)} released vectors of device "
