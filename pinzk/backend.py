@@ -7,6 +7,7 @@ import logging
 import os
 import re
 
+from ._core.device import Device, Module
 from .errors import BackendUnavailable
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,16 @@ def select(device: str | None = "auto") -> str:
             f"{origin} asks for {device!r}, but this build has no CUDA backend: use 'cpu' or 'auto'"
         )
     raise ValueError(f"{origin} must be auto, cpu, cuda, cuda:N or GPU-<uuid>, not {device!r}")
+
+
+def load(name: str, curve: str, device: Device) -> Module:
+    """The kernels of one `.cu` file for a curve, built for the device where need be, and loaded.
+
+    Loading waits for running kernels: do it before work starts.
+    """
+    from . import kernels  # a process without a GPU has no use for it
+
+    return kernels.load(kernels.Unit(name, curve), device)
 
 
 def _say_once(line: str) -> None:

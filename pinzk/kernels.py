@@ -21,6 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
 
+from ._core.device import Device, Module
 from .errors import BackendUnavailable, CompileError
 from .kernel_cache import Cache, unpack
 from .kernel_compiler import (
@@ -296,6 +297,21 @@ def build_all(units: Iterable[Unit], sm: int, threads: int | None = None) -> lis
         In the order of `units`.
     """
     return _process().build_all(units, sm, threads)
+
+
+def load(unit: Unit, device: Device) -> Module:
+    """Load a unit's kernels into a device, built first where need be.
+
+    The driver waits for running kernels while it loads: load before work starts.
+
+    Raises
+    ------
+    CompileError, BackendUnavailable
+        As `build`.
+    DeviceError
+        The driver refused the code.
+    """
+    return Module(device, build(unit, device.sm).image)
 
 
 def warm_up(
