@@ -78,6 +78,7 @@ class DeviceNtt:
     def __init__(self, curve: Curve, log_n: int, omega: int, device: Device) -> None:
         self.curve, self.log_n, self.omega, self.device = curve, log_n, omega, device
         self.size = 1 << log_n
+        self._inverse = pow(omega, -1, curve.fr.modulus)
         self._modules = {name: backend.load(name, curve.name, device) for name in ("ntt", "vec")}
         self._made: dict[int, _Tables] = {}
 
@@ -167,7 +168,7 @@ class DeviceNtt:
     # ---- plans and tables ----
 
     def _root(self, inverse: bool) -> int:
-        return pow(self.omega, -1, self.curve.fr.modulus) if inverse else self.omega
+        return self._inverse if inverse else self.omega
 
     def _passes(self, v: DeviceVec, root: int, stream: Stream) -> list[_Pass]:
         if len(v) % self.size:
