@@ -254,8 +254,8 @@ def _process() -> Builder:
 
 
 def _forget() -> None:
-    global _process_builder, _process_lock
-    _process_builder, _process_lock = None, threading.Lock()
+    global _process_builder, _process_lock, _loading
+    _process_builder, _process_lock, _loading = None, threading.Lock(), threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forget)  # what another thread was compiling is never ready in a child
@@ -278,6 +278,32 @@ def build(unit: Unit, sm: int) -> Cubin:
         The device is too old; or the code has to be compiled and NVRTC is not installed.
     """
     return _process().build(unit, sm)
+
+
+_loaded: dict[tuple[Unit, Device], Module] = {}
+_loading = threading.Lock()
+
+
+def load(unit: Unit, device: Device) -> Module:
+    """A unit's kernels on a device: built, and loaded once in a process.
+
+    Loading waits for running kernels, so it belongs before the work starts.
+
+    Raises
+    ------
+    CompileError, BackendUnavailable
+        As `build`.
+    DeviceError
+        The driver refused the code.
+    """
+    module = _loaded.get((unit, device))
+    if module is None:
+        image = build(unit, device.sm).image
+        with _loading:
+            module = _loaded.get((unit, device))
+            if module is None:
+                module = _loaded[unit, device] = Module(device, image)
+    return module
 
 
 def build_all(units: Iterable[Unit], sm: int, threads: int | None = None) -> list[Cubin]:

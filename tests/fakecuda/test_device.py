@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from fake_cuda import FAKE, Fake
 
+from pinzk import kernels
 from pinzk._core.device import Device, DeviceVec, Module, Stream, launch
 from pinzk._core.memory import PinnedPool, PinnedVec
 from pinzk.curves import BN254
@@ -615,3 +620,21 @@ def test_modules(device: Device, fake: Fake) -> None:
     with Stream(device) as s:
         launch(module.function("ntt"), 1, 1, (0, 0, 0, bytes(40), 0), stream=s)
     assert fake.calls("cuFuncLoad") == loads, "a kernel is loaded before its first launch"
+
+
+def test_a_unit_of_kernels_is_loaded_once(
+    device: Device, fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    monkeypatch.setenv("PINZK_CACHE_DIR", str(tmp_path))
+    compile_it = "from pinzk import kernels; kernels.build(kernels.Unit('vec', 'toy'), 90)"
+    # elsewhere: NVRTC looks at libcuda too, and the fake one is none for it
+    clean = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+    subprocess.run([sys.executable, "-P", "-c", compile_it], env=clean, check=True)
+    unit = kernels.Unit("vec", "toy")
+    assert kernels.build(unit, 90).origin in ("cache", "shipped")
+    loads = fake.calls("cuModuleLoadData")
+    module = kernels.load(unit, device)
+    assert module.device == device
+    assert kernels.load(unit, Device(0)) is module
+    assert fake.calls("cuModuleLoadData") == loads + 1
