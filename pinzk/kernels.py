@@ -325,21 +325,6 @@ def build_all(units: Iterable[Unit], sm: int, threads: int | None = None) -> lis
     return _process().build_all(units, sm, threads)
 
 
-def load(unit: Unit, device: Device) -> Module:
-    """Load a unit's kernels into a device, built first where need be.
-
-    The driver waits for running kernels while it loads: load before work starts.
-
-    Raises
-    ------
-    CompileError, BackendUnavailable
-        As `build`.
-    DeviceError
-        The driver refused the code.
-    """
-    return Module(device, build(unit, device.sm).image)
-
-
 def warm_up(
     sm: int, curves: Sequence[str] = ("bn254", "bls12_381"), threads: int | None = None
 ) -> list[Cubin]:
