@@ -4,6 +4,8 @@
 from importlib.metadata import version as _version
 
 from ._core.assignment import ProvingAssignment
+from ._core.device import Device, Stream
+from ._core.memory import MemoryBudget, PinnedBacking, PinnedPool, PinnedVec
 from .curves import BLS12_381, BN254
 from .errors import PinzkError
 from .groth16.constraints import R1cs
@@ -22,6 +24,10 @@ __version__ = _version("pinzk")
 __all__ = [
     "BN254",
     "BLS12_381",
+    "MemoryBudget",
+    "PinnedPool",
+    "PinnedBacking",
+    "PinnedVec",
     "ProvingAssignment",
     "R1cs",
     "ProvingKey",
@@ -34,6 +40,8 @@ __all__ = [
     "verify",
     "msm",
     "Domain",
+    "Device",
+    "Stream",
     "PinzkError",
     "__version__",
 ]

@@ -10,18 +10,12 @@ import sys
 import pinzk
 
 NAMES = [
-    *(
-        "BN254",
-        "BLS12_381",
-        "ProvingAssignment",
-        "R1cs",
-        "ProvingKey",
-        "VerifyingKey",
-        "Witness",
-        "Proof",
-        "Prover",
-    ),
-    *("PendingProof", "prove_start", "verify", "msm", "Domain", "PinzkError", "__version__"),
+    *("BN254", "BLS12_381"),
+    *("MemoryBudget", "PinnedPool", "PinnedBacking", "PinnedVec"),
+    *("ProvingAssignment", "R1cs", "ProvingKey", "VerifyingKey", "Witness", "Proof"),
+    *("Prover", "PendingProof", "prove_start", "verify"),
+    *("msm", "Domain", "Device", "Stream"),
+    *("PinzkError", "__version__"),
 ]
 
 
