@@ -165,8 +165,9 @@ class WindowGroup {
 
 template <class F, class Fr>
 Xyzz<F> msm_part(const Affine<F>* bases, const Limbs<Fr::N>* scalars, size_t n, const Job& job) {
-  constexpr size_t few = 12;         // below this, doubling and adding is cheaper
-  constexpr size_t room = 64 << 20;  // bytes that one group of windows may take
+  constexpr size_t few = 12;  // below this, doubling and adding is cheaper
+  // bytes that a group of windows may take: so many that its overhead vanishes; more where that keeps every thread busy
+  constexpr size_t room = 4 << 20, most_room = 64 << 20;
   constexpr int max_width = 16;
   const Active active = find_active<F, Fr>(bases, scalars, n, job);
   if (active.index.size() < few) {
@@ -176,8 +177,9 @@ Xyzz<F> msm_part(const Affine<F>* bases, const Limbs<Fr::N>* scalars, size_t n, 
     return msm_small(p.data(), k.data(), p.size());
   }
   const Windows<Fr> windows(Windows<Fr>::best_count(active.wide, 7, 12, max_width));
-  const size_t window_bytes = 8 * active.index.size() + 24 * windows.buckets(0) + 3 * sizeof(Affine<F>) * windows.buckets(0);
-  const int group = static_cast<int>(std::clamp<size_t>(room / window_bytes, 1, windows.count));
+  const size_t window_bytes = 8 * active.index.size() + (8 + sizeof(Affine<F>)) * windows.buckets(0);
+  const size_t busy = std::min<size_t>(job.threads, most_room / window_bytes);
+  const int group = static_cast<int>(std::clamp<size_t>(std::max(room / window_bytes, busy), 1, windows.count));
   std::vector<Xyzz<F>> sums(windows.count, Xyzz<F>::infinity());
   const int used = active.wide ? windows.count : 1;
   for (int w = 0; w < used; w += group) {

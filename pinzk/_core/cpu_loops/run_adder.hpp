@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RunAdder: sums of many runs of points at once, and the weighted sum of buckets: both trees of pair additions.
 #pragma once
+#include <algorithm>
+
 #include "pair_adder.hpp"
 
 namespace pinzk::cpu {
@@ -15,8 +17,8 @@ struct Run {
 template <class F>
 class RunAdder {
  public:
-  // enough for few inversions, and under a millisecond of work that stays in the second-level cache
-  static constexpr size_t max_terms = 4096;
+  // enough for inversions to cost little; points and denominators stay in the second-level cache
+  static constexpr size_t max_terms = std::min<size_t>(4096, (3 << 17) / sizeof(Affine<F>));
 
   std::vector<Term<F>> terms;
   std::vector<Run> runs;
