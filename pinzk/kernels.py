@@ -20,8 +20,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
 
-from ._core.device import Device, Module
 from .errors import BackendUnavailable, CompileError
 from .kernel_cache import Cache, unpack
 from .kernel_compiler import (
@@ -33,6 +33,9 @@ from .kernel_compiler import (
     options_for,
     parse_usage,
 )
+
+if TYPE_CHECKING:  # the build compiles kernels before there is a compiled module
+    from ._core.device import Device, Module
 
 log = logging.getLogger(__name__)
 
@@ -296,6 +299,8 @@ def load(unit: Unit, device: Device) -> Module:
     DeviceError
         The driver refused the code.
     """
+    from ._core.device import Module
+
     module = _loaded.get((unit, device))
     if module is None:
         image = build(unit, device.sm).image
