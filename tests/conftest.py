@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +19,9 @@ SNARKJS = ROOT / "tests" / "node" / "node_modules" / "snarkjs" / "build" / "cli.
 
 # `python -m pytest` puts the checkout first on the path, and the package there has no compiled modules
 sys.path[:] = [p for p in sys.path if Path(p or ".").resolve() != ROOT]
+
+# a shell that starts tests in the background has them ignore Ctrl-C, and so would every process that they start
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # derandomised, so that a run says the same thing twice; "search" is run by hand, for new counterexamples
 settings.register_profile(
