@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BUILD  ?= build/release
+# processes of the sanitizer job's tests
+WORKERS ?= 2
 PYTEST_ARGS ?=
 SANITIZE_ARGS ?=
 
@@ -108,7 +110,7 @@ LIBASAN   = $(shell $(SANITIZER) -print-file-name=libasan.so) $(shell $(SANITIZE
 # null pointers and objects too small are AddressSanitizer's; the checks twice would double the build
 SANITIZER_FLAGS := -Og -g1 -fno-omit-frame-pointer -fno-sanitize=null,object-size,vptr -D_GLIBCXX_ASSERTIONS
 # these load no native code, or none but what others load too: the probes of curve, field and fp2 are the toy's templates
-UNSANITIZED := backend cli cli_files curve data docs field fp2 layers nvrtc public stubs
+UNSANITIZED := backend cli cli_files curve data docs field fp2 kernel_cache kernels layers nvrtc public stubs
 
 sanitize: $(VENV)/.test-requirements
 	@command -v $(SANITIZER) >/dev/null || { echo "make sanitize needs g++ and its libasan"; exit 1; }
@@ -120,7 +122,7 @@ sanitize: $(VENV)/.test-requirements
 	LD_PRELOAD="$(LIBASAN)" PYTHONPATH=$(CURDIR)/$(SANITIZED)/site PINZK_SANITIZED=1 \
 	  PINZK_PROBE_FLAGS=-fsanitize=address,undefined ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 \
 	  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	  $(BIN)/python -m pytest --timeout=300 -q -n 2 -p no:cacheprovider -m "not unsanitized" \
+	  $(BIN)/python -m pytest --timeout=300 -q -n $(WORKERS) -m "not unsanitized" \
 	  $(UNSANITIZED:%=--ignore=tests/test_%.py) $(SANITIZE_ARGS)
 
 clean:
