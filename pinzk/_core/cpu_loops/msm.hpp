@@ -167,7 +167,7 @@ template <class F, class Fr>
 Xyzz<F> msm_part(const Affine<F>* bases, const Limbs<Fr::N>* scalars, size_t n, const Job& job) {
   constexpr size_t few = 12;  // below this, doubling and adding is cheaper
   // bytes that a group of windows may take: so many that its overhead vanishes; more where that keeps every thread busy
-  constexpr size_t room = 4 << 20, most_room = 64 << 20;
+  constexpr size_t room = 3 << 20, most_room = 64 << 20;
   constexpr int max_width = 16;
   const Active active = find_active<F, Fr>(bases, scalars, n, job);
   if (active.index.size() < few) {
