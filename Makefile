@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BUILD  ?= build/release
-# processes of the sanitizer job's tests
+# test processes at a time; 0 runs all tests in one
 WORKERS ?= 2
 PYTEST_ARGS ?=
 SANITIZE_ARGS ?=
@@ -83,7 +83,7 @@ tests/node/node_modules/.stamp: tests/node/package.json tests/node/package-lock.
 # ---- checks ----
 
 check: install $(VENV)/.test-requirements node
-	$(BIN)/python -m pytest --timeout=300 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --timeout=300 -n $(WORKERS) $(PYTEST_ARGS)
 
 lint: $(VENV)/.test-requirements
 	$(BIN)/ruff check
