@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import backend, kernel_cache, kernels
-from ._core import cpu
+from ._core import control_group, cpu
 from .cli_report import Reporter, environment_problems, print_json, print_table
 from .errors import PinzkError
 
@@ -62,7 +62,7 @@ def examine() -> dict[str, Any]:
         "threads": _threads(),
         "memory": _bytes(_meminfo("MemTotal")),
         "memory_available": _bytes(_meminfo("MemAvailable")),
-        "cgroup_memory_limit": _bytes(_cgroup_memory()),
+        "cgroup_memory_limit": _bytes(control_group.memory_limit()),
         "page_locking_limit": _memlock(),
         "cache_folder": _cache_folder(),
         "kernels": _kernels(),
@@ -102,7 +102,7 @@ def _cpu_features() -> list[str]:
 
 
 def _cgroup_cpus() -> str:
-    quota = cpu._cgroup_quota()  # type: ignore[attr-defined]  # what num_threads goes by
+    quota = control_group.cpu_quota()  # what num_threads goes by
     return "no limit" if quota is None else f"{quota:g}"
 
 
@@ -116,18 +116,6 @@ def _threads() -> str:
 def _meminfo(name: str) -> int | None:
     kib = _first_match("/proc/meminfo", rf"^{name}:\s*(\d+) kB$")
     return int(kib) * 1024 if kib else None
-
-
-def _cgroup_memory() -> int | None:
-    """The smallest limit of this process's control group and of those above it (version 2, then 1)."""
-    folder, files = "/sys/fs/cgroup", ["/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-    for name in ["", *(_first_match("/proc/self/cgroup", r"^0::(.*)$") or "").split("/")]:
-        folder = os.path.join(folder, name)
-        files.append(os.path.join(folder, "memory.max"))
-    limits = [int(text) for path in files if (text := _first_match(path, r"^(\d+)$"))]
-    return min(
-        (limit for limit in limits if limit < 1 << 60), default=None
-    )  # version 1 writes almost 2^63 for none
 
 
 def _memlock() -> str:

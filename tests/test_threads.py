@@ -19,7 +19,8 @@ import oracle
 import pytest
 from references import CURVES, GROUPS, by_name, known_multiples, random_ints
 
-from pinzk._core import cpu
+from pinzk._core import control_group, cpu
+from pinzk._core.memory import MemoryBudget
 from pinzk.curves import BN254
 
 # ---- how many ----
@@ -113,14 +114,37 @@ def test_the_quota_of_a_control_group_is_read(tmp_path, files, cores):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    read = cpu._cgroup_quota  # type: ignore[attr-defined]
-    assert read(str(tmp_path / "proc"), str(tmp_path)) == cores
+    assert control_group.cpu_quota(str(tmp_path / "proc"), str(tmp_path)) == cores
+
+
+LIMITS: list[tuple[dict[str, str], int | None]] = [
+    ({"proc": "0::/\n", "memory.max": "max\n"}, None),
+    ({"proc": "0::/user/job\n", "user/job/memory.max": "3000\n", "user/memory.max": "2000\n"}, 2000),
+    ({"proc": "0::/not/seen/here\n", "memory.max": "4096\n"}, 4096),
+    ({"proc": "4:memory:/a\n", "memory/a/memory.limit_in_bytes": "5000\n"}, 5000),
+    ({"proc": "4:memory:/a\n", "memory/memory.limit_in_bytes": "9223372036854771712\n"}, None),
+    ({"proc": "3:cpu:/a\n", "memory/a/memory.limit_in_bytes": "1\n"}, None),
+]
+
+
+@pytest.mark.parametrize(("files", "limit"), LIMITS)
+def test_the_memory_limit_of_a_control_group_is_read(tmp_path, files, limit):
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert control_group.memory_limit(str(tmp_path / "proc"), str(tmp_path)) == limit
+
+
+def test_a_budget_without_a_total_stays_below_the_control_groups_limit(monkeypatch):
+    monkeypatch.setattr(control_group, "memory_limit", lambda: 8 << 30)
+    assert MemoryBudget().total <= 7 << 30
 
 
 @pytest.mark.usefixtures("no_variable")
 @pytest.mark.parametrize(("quota", "threads"), [(0.1, 1), (1.0, 1), (1.2, 2), (1000.0, None), (None, None)])
 def test_a_quota_bounds_the_number_rounded_up(monkeypatch, quota, threads):
-    monkeypatch.setattr(cpu, "_cgroup_quota", lambda: quota)
+    monkeypatch.setattr(control_group, "cpu_quota", lambda: quota)
     cores = len(os.sched_getaffinity(0))
     assert cpu.num_threads() == (cores if threads is None else min(threads, cores))
 

@@ -11,6 +11,8 @@ import os
 
 import numpy as np
 
+from pinzk._core import control_group
+
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 
@@ -151,41 +153,8 @@ def num_threads(threads=None):
 
 def _available_cores():
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    quota = _cgroup_quota()
+    quota = control_group.cpu_quota()
     return max(1, cores if quota is None else min(cores, math.ceil(quota)))
-
-
-def _cgroup_quota(proc="/proc/self/cgroup", root="/sys/fs/cgroup"):
-    # the smallest quota, in cores, of this process's control group and of those above it (cgroup v2 and v1); None where
-    # there is no limit. In a container the paths in `proc` may be those of the host: the mount's own folder is always read.
-    lines = ["0::/", "1:cpu:/", *(_text(proc) or "").splitlines()]
-    quotas = []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        folder = f"{root}/cpu" if controllers else root
-        for name in ["", *path.split("/")]:
-            folder = f"{folder}/{name}" if name else folder
-            if controllers:
-                words = [_text(f"{folder}/cpu.cfs_quota_us"), _text(f"{folder}/cpu.cfs_period_us")]
-            else:
-                words = (_text(f"{folder}/cpu.max") or "").split()
-            try:
-                quota, period = map(int, words)
-            except (TypeError, ValueError):  # not there, or "max"
-                continue
-            if quota > 0 and period > 0:
-                quotas.append(quota / period)
-    return min(quotas, default=None)
-
-
-def _text(path):
-    try:
-        with open(path) as f:
-            return f.read()
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 cdef Job _job(threads) except *:

@@ -14,6 +14,7 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t
 from libcpp.memory cimport make_shared
 
+from pinzk._core import control_group
 from pinzk._core cimport driver
 from pinzk._core.memory.core cimport Budget, BudgetFigures, Tag
 from pinzk.errors import BudgetExceeded, Cancelled, ForkError, UseAfterRelease, WaitTimeout
@@ -465,13 +466,9 @@ def _total_of_environment():
 def _default_total():
     """What this process may use, less what the rest of it and the system need."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            with open(path) as f:
-                memory = min(memory, int(f.read()))
-            break
-        except (OSError, ValueError):  # not there, or "max"
-            continue
+    limit = control_group.memory_limit()
+    if limit is not None:
+        memory = min(memory, limit)
     gib = 1 << 30
     margin = min(max(memory // 10, gib), 5 * gib)
     return max(memory - margin, memory // 2)
