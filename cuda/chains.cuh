@@ -36,10 +36,13 @@ constexpr u32 word32(const Limbs<N>& a, int i) {
   return static_cast<u32>(a.word[i / 2] >> (i % 2 * 32));
 }
 
-// acc += (a[0], a[2], ..) * b; leaves its carry in the flag. Pass a + 1 for the odd words.
-template <int W>
+// acc += (a[0], a[2], ..) * b (+ the flag, where `carry`); leaves its carry in the flag. Pass a + 1 for the odd words.
+template <int W, bool carry = false>
 PINZK_INLINE void row(u32* acc, const u32* a, u32 b) {
-  mad_wide(acc[0], acc[1], a[0], b, acc[0], acc[1]);
+  if constexpr (carry)
+    madc_wide(acc[0], acc[1], a[0], b, acc[0], acc[1]);
+  else
+    mad_wide(acc[0], acc[1], a[0], b, acc[0], acc[1]);
   PINZK_UNROLL
   for (int j = 2; j < W; j += 2) madc_wide(acc[j], acc[j + 1], a[j], b, acc[j], acc[j + 1]);
 }
@@ -64,8 +67,8 @@ PINZK_INLINE void join(u32* r, const u32* e, const u32* o) {
   r[W - 1] = addc(o[W - 1], 0);
 }
 
-// e + 2^32 o += q p with q chosen so that the lowest word becomes zero
-template <class F>
+// e + 2^32 o += q p (+ the flag at o, where `carry`) with q chosen so that the lowest word becomes zero
+template <class F, bool carry = false>
 PINZK_INLINE void reduce_row(u32* e, u32* o) {
   constexpr int W = 2 * F::N;
   u32 p[W];
@@ -73,7 +76,7 @@ PINZK_INLINE void reduce_row(u32* e, u32* o) {
   for (int i = 0; i < W; i++) p[i] = word32(F::modulus, i);
   constexpr u32 np = static_cast<u32>(F::np);
   const u32 q = np == 0xffffffffu ? negate(e[0]) : e[0] * np;
-  row<W>(o, p + 1, q);
+  row<W, carry>(o, p + 1, q);
   row<W>(e, p, q);
   o[W - 1] = addc(o[W - 1], 0);
 }

@@ -10,6 +10,8 @@ using u32 = unsigned int;
 using u64 = unsigned long long;
 
 #define PINZK_INLINE inline __attribute__((always_inline))
+// code that runs rarely, or need not be fast: one copy, on the device too
+#define PINZK_COLD __attribute__((noinline))
 
 namespace pinzk {
 

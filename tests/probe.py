@@ -58,11 +58,11 @@ POINT_OPS += ["to_affine", "times"]
 
 
 @functools.cache
-def _library(curve_name: str, machine: str) -> ctypes.CDLL:
+def _library(curve_name: str, machine: str, header_of_probe: str = "probe.hpp") -> ctypes.CDLL:
     """Built, or found where its sources have not changed."""
     struct, header = MACHINES[machine]
     unit = f'#include "{header}"\n#include "{curve_name}.cuh"\n'
-    unit += f'using Curve = pinzk::{STRUCTS[curve_name]}<pinzk::{struct}>;\n#include "probe.hpp"\n'
+    unit += f'using Curve = pinzk::{STRUCTS[curve_name]}<pinzk::{struct}>;\n#include "{header_of_probe}"\n'
     command = [
         *shlex.split(os.environ.get("CXX", "c++")),
         "-std=c++17",
@@ -74,10 +74,14 @@ def _library(curve_name: str, machine: str) -> ctypes.CDLL:
     ]
     command += [*shlex.split(os.environ.get("PINZK_PROBE_FLAGS", "")), "-x", "c++", "-"]
     digest = hashlib.sha256("\0".join([unit, *command]).encode())
-    ours = [ROOT / "pinzk/_core/cpu_loops/adx.hpp", ROOT / "tests/native/probe.hpp"]
+    ours = [ROOT / "pinzk/_core/cpu_loops/adx.hpp", ROOT / "tests/native" / header_of_probe]
     for source in [*sorted((ROOT / "cuda").glob("*.cuh")), *ours]:
         digest.update(source.read_bytes())
-    library = ROOT / "build/probe" / f"{curve_name}-{machine}-{digest.hexdigest()[:16]}.so"
+    library = (
+        ROOT
+        / "build/probe"
+        / f"{Path(header_of_probe).stem}-{curve_name}-{machine}-{digest.hexdigest()[:16]}.so"
+    )
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
@@ -137,6 +141,44 @@ def lazy_op(field: Field, op: str, a: Words, b: Words, c: Words) -> Words:
     out = np.empty_like(rows[0])
     call = _library(field.curve_name, "chains").lazy_op
     call(LAZY_OPS.index(op), *map(_pointer, rows), _pointer(out), ctypes.c_size_t(len(out)))
+    return out
+
+
+PRODUCT_OPS = ["product", "product_twice_b", "square", "square_canonical", "dot_2", "dot_4", "cross"]
+PRODUCT_OPS += ["is_zero", "may_be_zero", "canonical"]
+PAIR_OPS = ["product", "square", "cross", "add", "subtract"]
+SUM_OPS = ["from_affine", "add_affine", "subtract_affine", "add", "doubled", "canonical"]
+
+
+def _lazy_library(curve_name: str) -> ctypes.CDLL:
+    return _library(curve_name, "chains", "lazy_probe.hpp")
+
+
+def product_op(field: Field, op: str, abcd: Words) -> Words:
+    """A product over four residues of a base field, shape (n, 4 * limbs), below 2p; see ``native/lazy_probe.hpp``."""
+    assert not field.is_scalar
+    abcd = np.ascontiguousarray(abcd).reshape(-1, 4 * field.limbs)
+    out = np.empty((len(abcd), field.limbs), dtype=np.uint64)
+    call = _lazy_library(field.curve_name).product_op
+    call(PRODUCT_OPS.index(op), _pointer(abcd), _pointer(out), ctypes.c_size_t(len(out)))
+    return out
+
+
+def pair_op(field: Field, op: str, abcd: Words) -> Words:
+    """An operation over four elements of Fp2, shape (n, 8 * limbs), below 2p."""
+    abcd = np.ascontiguousarray(abcd).reshape(-1, 8 * field.limbs)
+    out = np.empty((len(abcd), 2 * field.limbs), dtype=np.uint64)
+    call = _lazy_library(field.curve_name).pair_op
+    call(PAIR_OPS.index(op), _pointer(abcd), _pointer(out), ctypes.c_size_t(len(out)))
+    return out
+
+
+def sum_op(group: Group, op: str, a: Words, b: Words) -> Words:
+    """An operation of `LazyXyzz` over rows X, Y, ZZ, ZZZ of residues below 2p, as they come out."""
+    a, b = _operands(2 * group.limbs, a, b)
+    out = np.empty_like(a)
+    call = _lazy_library(group.curve_name).sum_op
+    call(group.number, SUM_OPS.index(op), _pointer(a), _pointer(b), _pointer(out), ctypes.c_size_t(len(a)))
     return out
 
 
