@@ -33,6 +33,7 @@ from pinzk.errors import (
 from pinzk.formats.sparse import SparseRows
 from pinzk.groth16 import prover as prover_module
 from pinzk.groth16.constraints import R1cs
+from pinzk.groth16.cpu_engine import CpuBegun
 from pinzk.groth16.keys import ProvingKey
 from pinzk.groth16.prover import Prover
 from pinzk.groth16.setup import _setup
@@ -347,14 +348,14 @@ class Slow:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
         self.calls = 0
-        honest = Prover._msm
+        honest = CpuBegun._msm
 
-        def msm(prover: Prover, *args: Any) -> Any:
+        def msm(begun: CpuBegun, *args: Any) -> Any:
             self.calls += 1
             time.sleep(seconds)
-            return honest(prover, *args)
+            return honest(begun, *args)
 
-        monkeypatch.setattr(Prover, "_msm", msm)
+        monkeypatch.setattr(CpuBegun, "_msm", msm)
 
 
 def test_finish_is_once_and_waits(key: ProvingKey, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,16 +19,15 @@ import numpy as np
 
 from .. import backend
 from .._core import cpu
-from .._core.assignment import Evaluations, ProvingAssignment
+from .._core.assignment import ProvingAssignment
 from .._core.memory import PinnedPool
 from ..curves import Field, Group, Words
 from ..errors import SelfCheckError, UseAfterRelease, WitnessError
 from ..formats.bellman import BellmanKey
-from ..formats.zkey import Zkey
-from ..stages import quotient
-from ..stages.ntt import Domain
-from .assignments import check_assignment, padded, query_scalars
+from .assignments import check_assignment
 from .constraints import R1cs, canonical_witness
+from .cpu_engine import CpuEngine
+from .engine import Begun, Engine
 from .keys import ProvingKey
 from .pending import PendingProof
 from .proof import Proof
@@ -68,11 +67,10 @@ class Prover:
         self_check: bool = True,
         threads: int | None = None,
     ) -> None:
-        self._device = backend.select(device)
+        backend.select(device)
         self._threads = cpu.num_threads(threads)
         self._self_check = bool(self_check)
-        log_n = key.domain_size.bit_length() - 1
-        self._domain = Domain(key.curve, log_n, root=key.kind, device=self._device, threads=self._threads)
+        self._engine: Engine | None = CpuEngine(key.record, self._threads)
         self._key: ProvingKey | None = key
         self._given_pool = pool
         self._own: Own | None = None
@@ -86,6 +84,9 @@ class Prover:
     def close(self) -> None:
         """Let go of the key (which stays open) and of the tables. Proofs under way end normally."""
         self._key = self._own = None
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
 
     def prove(self, witness: Any) -> ProofResult:
         """Prove that the witness satisfies the key's circuit.
@@ -138,8 +139,8 @@ class Prover:
 
     def _accept(self, witness: Any) -> Work:
         # everything that can be wrong with the input, before anything is taken
-        owner = self._key
-        if owner is None:
+        owner, engine = self._key, self._engine
+        if owner is None or engine is None:
             raise UseAfterRelease("the prover is closed: make a new one")
         key = owner.record
         if isinstance(witness, ProvingAssignment):
@@ -149,7 +150,7 @@ class Prover:
             witness = canonical_witness(witness, key.curve, key.n_vars)
             if isinstance(key, BellmanKey) and owner.r1cs is None:
                 raise ValueError("a bellman key has no matrices: load it with r1cs= to prove from a witness")
-        return Work(owner, key, owner.vk, owner.r1cs, owner.sizes, witness)
+        return Work(engine, owner, key, owner.vk, owner.r1cs, owner.sizes, witness)
 
     def _start(self, work: Work) -> Work:
         key, clock, given = work.key, work.clock, work.given
@@ -164,18 +165,7 @@ class Prover:
                 given = self._synthesise(work)
         work.given = None
         given.seal()
-        assignment = given._take()
-        try:
-            with views_dropped():
-                with clock("quotient"):
-                    with assignment._reading() as rows:
-                        work.h = self._quotient(key, rows)
-                    assignment.release_abc()
-                work.w, work.w_a, work.w_b = query_scalars(key, assignment, threads=self._threads)
-        finally:
-            assignment.release()
-            if self._given_pool is None:
-                self._mine().pool.trim()
+        work.begun = work.engine.begin(given._take(), clock)
         return work
 
     def _synthesise(self, work: Work) -> ProvingAssignment:
@@ -185,7 +175,7 @@ class Prover:
             constraints=key.domain_size,
             aux=key.n_vars - key.n_public - 1,
             inputs=key.n_public + 1,
-            pool=self._mine().pool if self._given_pool is None else self._given_pool,
+            pool=self._given_pool or work.engine.pool(),
             with_c=isinstance(key, BellmanKey),
         )
         try:
@@ -197,47 +187,25 @@ class Prover:
             raise
         return out
 
-    def _quotient(self, key: Zkey | BellmanKey, rows: Evaluations) -> Words:
-        n = key.domain_size
-        a, b = padded(rows.a, n), padded(rows.b, n)
-        if isinstance(key, Zkey):  # there is no matrix C: c = a b
-            h = quotient.snarkjs(self._domain, a, b)
-        else:
-            assert rows.c is not None
-            h = quotient.bellman(self._domain, a, b, padded(rows.c, n))
-        return cpu.from_montgomery(key.curve.fr, h, threads=self._threads)  # as the MSM wants it
-
     def _finish(self, work: Work) -> ProofResult:
-        key, clock, w = work.key, work.clock, work.w
-        fr, g1, g2 = key.curve.fr, key.curve.g1, key.curve.g2
-        r, s = work.r, work.s
-
-        with clock("msm_h"):
-            h_sum = self._msm(g1, key.h, work.h)
-            del work.h
-        with clock("msm_a"):
-            a_sum = self._msm(g1, key.a, work.w_a)
-        with clock("msm_b_1"):
-            b_1_sum = self._msm(g1, key.b_1, work.w_b)
-        with clock("msm_b_2"):
-            b_2_sum = self._msm(g2, key.b_2, work.w_b)
-        with clock("msm_c"):
-            l_sum = self._msm(g1, key.c if isinstance(key, Zkey) else key.l, w[key.n_public + 1 :])
+        key, clock = work.key, work.clock
+        g1, g2 = key.curve.g1, key.curve.g2
+        r, s, sums = work.r, work.s, work.begun.sums(clock)
 
         with clock("combine"):
-            a_1 = _combine(g1, (1, key.alpha_1), (1, a_sum), (r, key.delta_1))
-            b_1 = _combine(g1, (1, key.beta_1), (1, b_1_sum), (s, key.delta_1))
-            b_2 = _combine(g2, (1, key.beta_2), (1, b_2_sum), (s, key.delta_2))
-            c_1 = _combine(g1, (1, l_sum), (1, h_sum), (s, a_1), (r, b_1), (-r * s, key.delta_1))
+            a_1 = _combine(g1, (1, key.alpha_1), (1, sums.a), (r, key.delta_1))
+            b_1 = _combine(g1, (1, key.beta_1), (1, sums.b_1), (s, key.delta_1))
+            b_2 = _combine(g2, (1, key.beta_2), (1, sums.b_2), (s, key.delta_2))
+            c_1 = _combine(g1, (1, sums.l), (1, sums.h), (s, a_1), (r, b_1), (-r * s, key.delta_1))
 
         proof = Proof(key.curve, a_1, b_2, c_1)
-        public = fr.decode_canonical(w[1 : key.n_public + 1])
+        public = work.begun.public
         if self._self_check:
             with clock("self_check"):
                 if why_invalid(work.vk, public, proof, allow_insecure=True) is not None:
-                    raise _blame(work.r1cs, w)
+                    raise _blame(work.r1cs, work.begun)
         stats = {
-            "device": self._device,
+            "device": work.engine.device,
             "threads": self._threads,
             "curve": key.curve.name,
             "sizes": work.sizes,
@@ -248,9 +216,6 @@ class Prover:
 
     def _pending(self, work: Work) -> PendingProof:
         return PendingProof(self._mine().thread.submit(self._finish, work), work.clock.stop)
-
-    def _msm(self, group: Group, bases: Words, scalars: Words) -> Words:
-        return cpu.msm(group, bases, scalars, threads=self._threads)
 
     def _mine(self) -> Own:
         # made when first needed, and again in a forked child
@@ -270,14 +235,14 @@ def _combine(group: Group, *terms: tuple[int, Words]) -> Words:
     return cpu.msm(group, np.concatenate([p for _, p in terms]), scalars, threads=1)
 
 
-def _blame(r1cs: R1cs | None, w: Words) -> Exception:
+def _blame(r1cs: R1cs | None, begun: Begun) -> Exception:
     # a proof that does not verify comes from a witness that does not satisfy, or from a broken machine
     if r1cs is None:
         return WitnessError(
             "the witness does not satisfy the circuit: its proof does not verify (load the key with r1cs= to be told "
             "which constraint fails)"
         )
-    row = r1cs.first_unsatisfied(w)
+    row = r1cs.first_unsatisfied(begun.wires())
     if row is None:
         return SelfCheckError(
             "the proof does not verify although the witness satisfies every constraint of the r1cs: "

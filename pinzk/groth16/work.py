@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .._core.memory import PinnedPool
-from ..curves import Words
 from ..errors import Cancelled
 from ..formats.bellman import BellmanKey
 from ..formats.zkey import Zkey
@@ -21,6 +19,9 @@ from .constraints import R1cs
 from .keys import ProvingKey
 from .proof import Proof
 from .verifying_key import VerifyingKey
+
+if TYPE_CHECKING:
+    from .engine import Begun, Engine
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,11 @@ class Work:
         What it starts from, an assignment or a canonical witness; None once started.
     r, s : int
         The blinding.
-    h, w, w_a, w_b : ndarray of uint64, shape (n, 4)
-        Canonical scalars for the queries, once started: of H, of all wires, of the wires with a point in A's and in B's.
+    begun : Begun
+        What the engine has under way, once started.
     """
 
+    engine: Engine
     owner: ProvingKey
     key: Zkey | BellmanKey
     vk: VerifyingKey
@@ -91,19 +93,14 @@ class Work:
     clock: Clock = field(default_factory=Clock)
     r: int = field(init=False)
     s: int = field(init=False)
-    h: Words = field(init=False)
-    w: Words = field(init=False)
-    w_a: Words = field(init=False)
-    w_b: Words = field(init=False)
+    begun: Begun = field(init=False)
 
 
 class Own:
-    """What a prover makes for itself: pageable memory for its assignments, one thread for proofs under way."""
+    """What a prover makes for itself: one thread for proofs under way."""
 
     def __init__(self) -> None:
         self._process = os.getpid()
-        # trimmed after every use: what goes back to the system needs no wiping
-        self.pool = PinnedPool(kind="pageable", wipe=False)
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="pinzk-prover")
 
     def is_of_this_process(self) -> bool:
