@@ -38,6 +38,20 @@ extern "C" __global__ void vec_mul_sub(u64* out, const u64* a, const u64* b, con
   for (u64 i = first(); i < n; i += stride()) store(out + 4 * i, load(a + 4 * i) * load(b + 4 * i) - load(c + 4 * i));
 }
 
+// out = a b - k c; out may be any of them
+extern "C" __global__ void vec_mul_sub_times(u64* out, const u64* a, const u64* b, const u64* c, const Fr k, const u64 n) {
+  for (u64 i = first(); i < n; i += stride()) store(out + 4 * i, load(a + 4 * i) * load(b + 4 * i) - k * load(c + 4 * i));
+}
+
+// out = k x; out may be x
+extern "C" __global__ void vec_times(u64* out, const u64* x, const Fr k, const u64 n) {
+  for (u64 i = first(); i < n; i += stride()) store(out + 4 * i, k * load(x + 4 * i));
+}
+
+extern "C" __global__ void vec_zero(u64* out, const u64 n) {
+  for (u64 i = first(); i < n; i += stride()) store(out + 4 * i, Fr::zero());
+}
+
 // x[i] *= factors[i mod m], m a power of two
 extern "C" __global__ void vec_scale(u64* x, const u64* factors, const u64 m, const u64 n) {
   for (u64 i = first(); i < n; i += stride()) store(x + 4 * i, load(x + 4 * i) * load(factors + 4 * (i & (m - 1))));

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The quotient on one GPU: uploads, transforms and products on two streams, ordered by events. docs/kernels.md, 4.
+
+    uploads  | a ---------- | b ---------- | c ---------- |
+    compute                 | a to coset   | b to coset, a b, back | c, a b - c |      (a bellman key)
+
+Scalars come out canonical, as the digits of an MSM want them, without a conversion: the factors of the transforms carry
+2^-128, so that the Montgomery product of two results drops the 2^256.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from .. import backend
+from .._core.device import Device, DeviceVec, Event, Stream, launch
+from .._core.memory import PinnedVec
+from ..curves import Field
+from .device_ntt import DeviceNtt
+from .ntt import Domain
+
+# where evaluations come from: pinned memory, or a function that enqueues kernels which write them into a vector from
+# element `first` on, on the stream, and tells how many there are
+Rows: TypeAlias = PinnedVec | Callable[[DeviceVec, int, Stream], int]
+Parts: TypeAlias = list[tuple[str, Event, Event]]  # name, begin, end
+
+_BLOCK = 256
+
+
+class DeviceQuotient:
+    """Scalars of the H query from evaluations in pinned memory, left in device memory.
+
+    Evaluations are vectors of at most n scalars, Montgomery form, natural order; the rest is zeros, written on the device.
+    Each method returns when its work is enqueued: pinned vectors may then be released or moved at once (their blocks come
+    back when they are read) and changed when `PinnedVec.in_flight` is false. The result is ready for work behind it on
+    `stream`; its owner releases it. Calls may follow one another without waiting: uploads of the next run beside
+    the kernels of the one before. Tables are made at first use and kept. Not for several threads at once.
+
+    ========  =========  ============================  ===============================================
+    pipeline  transforms elements                      order
+    ========  =========  ============================  ===============================================
+    snarkjs   6          n values on the odd coset     natural
+    bellman   6          n - 1 coefficients            bit-reversed in log_n bits; index n - 1, the last
+                                                       in both orders, is zero and left out
+    prepared  4          n values on the coset         natural
+    ========  =========  ============================  ===============================================
+
+    Parameters
+    ----------
+    domain : Domain
+        Size, root and coset.
+    device : Device
+    uploads, stream : Stream, optional
+        For the copies and for the kernels; new ones by default.
+
+    Attributes
+    ----------
+    uploads, stream : Stream
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        device: Device,
+        *,
+        uploads: Stream | None = None,
+        stream: Stream | None = None,
+    ) -> None:
+        self._fr: Field = domain.curve.fr
+        self._n, self._shift = domain.size, domain.default_shift
+        self.device = device
+        self.uploads = Stream(device) if uploads is None else uploads
+        self.stream = Stream(device) if stream is None else stream
+        self._ntt = DeviceNtt(domain.curve, domain.log_n, domain.omega, device)
+        self._vec = backend.load("vec", domain.curve.name, device)
+        self._half_r = pow(2, -128, self._fr.modulus)
+        self._made: dict[str, DeviceVec] = {}
+
+    def close(self) -> None:
+        """Give the tables back. Idempotent; the next quotient makes them again."""
+        made, self._made = self._made, {}
+        for vec in made.values():
+            vec.release()
+        self._ntt.close()
+
+    # ---- the pipelines ----
+
+    def snarkjs(self, a: Rows, b: Rows, *, parts: Parts | None = None) -> DeviceVec:
+        """Scalars for a snarkjs key: a b - c on the odd coset, where c is a b on the domain.
+
+        Parameters
+        ----------
+        a, b : PinnedVec or function
+            Evaluations; a function enqueues what writes them on the device.
+        parts : list, optional
+            Receives a name and two events for every part.
+
+        Returns
+        -------
+        DeviceVec
+            n scalars, canonical, natural order.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Not such vectors, another field's, too long. Nothing was enqueued.
+        BorrowError, UseAfterMove, UseAfterRelease
+            As `DeviceVec.upload`.
+        """
+        self._check(a=a, b=b)
+        n, ntt, stream = self._n, self._ntt, self.stream
+        first, rest = (
+            self._room(1),
+            self._room(2),
+        )  # a; b and c behind each other, transformed by the same launches
+        a_there = self._fill(first, "a", a, parts)
+        b_there = self._fill(rest, "b", b, parts)
+        self._wait(a_there)
+        with self._part("transforms of a", parts):
+            self._elements("vec_times", n, (rest, n), first, self._fr.encode([self._half_r]).tobytes())
+            ntt.round_trip(first, self._to_coset, stream)
+        self._wait(b_there)
+        with self._part("transforms of b, c", parts):
+            self._elements("vec_mul", n, (rest, n), (rest, n), rest)
+            ntt.round_trip(rest, self._to_coset, stream)
+        with self._part("a b - c", parts):
+            self._elements("vec_mul_sub", n, first, first, rest, (rest, n))
+        rest.release()
+        return first
+
+    def bellman(self, a: Rows, b: Rows, c: Rows, *, parts: Parts | None = None) -> DeviceVec:
+        """Scalars for a bellman key: the coefficients of (a b - c) / Z.
+
+        Six transforms: c is subtracted as a polynomial, so that it never goes to the coset. It comes last, because the
+        least is left to do when it is there.
+
+        Parameters
+        ----------
+        a, b, c : PinnedVec or function
+        parts : list, optional
+
+        Returns
+        -------
+        DeviceVec
+            n - 1 scalars, canonical, in bit-reversed order of log_n bits.
+
+        Raises
+        ------
+        TypeError, ValueError, BorrowError, UseAfterMove, UseAfterRelease
+            As `snarkjs`.
+        """
+        self._check(a=a, b=b, c=c)
+        n, ntt, stream = self._n, self._ntt, self.stream
+        first, second, third = self._room(1), self._room(1), self._room(1)
+        there = [
+            self._fill(v, x, y, parts)
+            for v, x, y in zip((first, second, third), "abc", (a, b, c), strict=True)
+        ]
+        self._wait(there[0])
+        with self._part("transforms of a", parts):
+            ntt.round_trip(first, self._to_coset, stream)
+        self._wait(there[1])
+        with self._part("transforms of b", parts):
+            ntt.round_trip(second, self._to_coset, stream)
+        with self._part("a b and back", parts):
+            self._elements("vec_mul", n, first, first, second)
+            ntt.dif(first, stream, inverse=True)
+        second.release()
+        self._wait(there[2])
+        with self._part("transform of c", parts):
+            ntt.dif(third, stream, inverse=True)
+        with self._part("a b - c", parts):
+            scale = self._fr.encode_canonical([self._scale_back]).tobytes()  # drops the R of c
+            self._elements("vec_mul_sub_times", n, first, first, self._from_coset, third, scale)
+        third.release()
+        first.truncate(n - 1)
+        return first
+
+    def prepared(self, a: Rows, b: Rows, *, parts: Parts | None = None) -> DeviceVec:
+        """Scalars for a prepared key (`quotient.prepared`): a b on the coset.
+
+        Parameters
+        ----------
+        a, b : PinnedVec or function
+        parts : list, optional
+
+        Returns
+        -------
+        DeviceVec
+            n scalars, canonical, natural order.
+
+        Raises
+        ------
+        TypeError, ValueError, BorrowError, UseAfterMove, UseAfterRelease
+            As `snarkjs`.
+        """
+        self._check(a=a, b=b)
+        first, second = self._room(1), self._room(1)
+        a_there = self._fill(first, "a", a, parts)
+        b_there = self._fill(second, "b", b, parts)
+        self._wait(a_there)
+        with self._part("transforms of a", parts):
+            self._ntt.round_trip(first, self._to_coset, self.stream)
+        self._wait(b_there)
+        with self._part("transforms of b", parts):
+            self._ntt.round_trip(second, self._to_coset, self.stream)
+        with self._part("a b", parts):
+            self._elements("vec_mul", self._n, first, first, second)
+        second.release()
+        return first
+
+    # ---- tables ----
+
+    @property
+    def _to_coset(self) -> DeviceVec:
+        # shift^i / n 2^-128, bit-reversed order
+        first = pow(self._n, -1, self._fr.modulus) * self._half_r % self._fr.modulus
+        return self._powers("to", self._shift, first)
+
+    @property
+    def _from_coset(self) -> DeviceVec:
+        # shift^-i / (n z), bit-reversed order
+        return self._powers("from", pow(self._shift, -1, self._fr.modulus), self._scale_back)
+
+    @property
+    def _scale_back(self) -> int:
+        # 1 / (n z); Z = x^n - 1 has one value z on the whole coset
+        r = self._fr.modulus
+        return pow(self._n * (pow(self._shift, self._n, r) - 1), -1, r)
+
+    def _powers(self, name: str, base: int, first: int) -> DeviceVec:
+        if name not in self._made:
+            self._made[name] = self._ntt.powers(base, first, self.stream, reversed_order=True)
+        return self._made[name]
+
+    # ---- helpers ----
+
+    def _check(self, **rows: Rows) -> None:
+        for name, x in rows.items():
+            if isinstance(x, PinnedVec):
+                if x.elem != self._fr:
+                    elem = x.elem if isinstance(x.elem, str) else x.elem.name
+                    raise TypeError(f"{name} holds elements of {elem}, the quotient is over {self._fr.name}")
+                if len(x) > self._n:
+                    raise ValueError(f"{name} has {len(x)} rows, more than the domain's {self._n}")
+            elif not callable(x):
+                raise TypeError(
+                    f"{name} must be a PinnedVec or a function that writes rows, not {type(x).__name__}"
+                )
+
+    def _room(self, vectors: int) -> DeviceVec:
+        v = DeviceVec(self._fr, vectors * self._n, self.device)
+        v.commit(vectors * self._n)
+        return v
+
+    def _fill(self, v: DeviceVec, name: str, rows: Rows, parts: Parts | None) -> Event | None:
+        # rows into the first n elements, zeros behind them; the event is that of an upload
+        there = None
+        if isinstance(rows, PinnedVec):
+            m = len(rows)
+            with self._part(f"upload of {name}", parts, self.uploads):
+                v.upload(rows, self.uploads)
+            there = self.uploads.record()
+        else:
+            with self._part(f"rows of {name}", parts):
+                m = rows(v, 0, self.stream)
+        if m < self._n:
+            self._elements("vec_zero", self._n - m, (v, m))
+        return there
+
+    def _wait(self, event: Event | None) -> None:
+        if event is not None:
+            self.stream.wait(event)
+
+    def _elements(self, kernel: str, n: int, *args: object) -> None:
+        launch(self._vec.function(kernel), -(-n // _BLOCK), _BLOCK, (*args, n), stream=self.stream)
+
+    @contextmanager
+    def _part(self, name: str, parts: Parts | None, stream: Stream | None = None) -> Iterator[None]:
+        if parts is None:
+            yield
+            return
+        stream = self.stream if stream is None else stream
+        begin = stream.record()
+        yield
+        parts.append((name, begin, stream.record()))
