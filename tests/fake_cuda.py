@@ -41,6 +41,9 @@ _waited = _function("fake_waited", _L, _P)
 _launched = _function("fake_launched", _S, _P, _P)
 _argument = _function("fake_argument", _P, _I)
 _copy = _function("fake_copy", _I, _P, _P, _Z, _P)
+_device = _function("fake_device", None, _Z, _I)
+_fault = _function("fake_fault", _S)
+_order = _function("simt_order", None, ctypes.c_ulonglong)
 
 
 class Stream:
@@ -159,6 +162,19 @@ class Fake:
         name = _launched(sizes, ctypes.byref(stream))
         values = [ctypes.string_at(_argument(i), n) for i, n in enumerate(widths)]
         return name.decode(), list(sizes), stream.value, values  # type: ignore[attr-defined]
+
+    def device(self, nbytes: int, multiprocessors: int) -> None:
+        """What the devices have of both."""
+        _device(nbytes, multiprocessors)
+
+    def fault(self) -> str | None:
+        """What a simulated kernel did wrong since this was last asked."""
+        text = _fault()
+        return None if text is None else text.decode()  # type: ignore[attr-defined]
+
+    def order(self, seed: int) -> None:
+        """Of threads and blocks in simulated kernels: 0 as numbered, 1 backwards, else shuffled."""
+        _order(seed)
 
     def forget_ranges(self) -> None:
         """Strike quarantined memory off the books."""

@@ -5,6 +5,7 @@
 // on it is complete when everything enqueued before it is. A stream made by `fake_stream(context, 1)` runs by itself.
 // Copies move their bytes only when they are done, so that memory reused too early shows. Every call can be made to fail
 // (`fake_fail`), to block (`fake_block`), is counted (`fake_calls`), and what is not given back is counted (`fake_live`).
+// Kernels are recorded only, or run where the module is one of the simulator's (tests/simt).
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,10 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "simt.h"
+
 typedef int CUresult;
 enum {
   SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, INVALID_CONTEXT = 201, ALREADY_REGISTERED = 712,
-  NOT_REGISTERED = 713, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900,
+  NOT_REGISTERED = 713, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, CAPTURE_UNSUPPORTED = 900,
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -160,19 +163,20 @@ static long retained[2];
 static __thread Context* stack[32];
 static __thread int depth;
 
-typedef struct Copy {
+typedef struct Work {  // a copy, or a kernel that really runs
   void* to;
   const void* from;
   size_t n;
+  simt_launch* launch;
   uint64_t at;
-  struct Copy* next;
-} Copy;
+  struct Work* next;
+} Work;
 typedef struct Stream {
   Context* context;
   uint64_t enqueued, done;  // clock
   int automatic, capturing, destroyed;
   long waited;
-  Copy* copies;
+  Work* work;
 } Stream;
 typedef struct Event {
   Context* context;
@@ -182,14 +186,55 @@ typedef struct Event {
 } Event;
 static long live_events, live_streams;
 
-static void finish(Stream* s) {  // under the mutex: copies up to the clock happen
-  while (s->copies && s->copies->at <= s->done) {
-    Copy* c = s->copies;
-    memcpy(c->to, c->from, c->n);
-    s->copies = c->next;
-    free(c);
+static uint64_t enqueue(Stream* s) {
+  s->enqueued++;
+  if (s->automatic) s->done = s->enqueued;
+  return s->enqueued;
+}
+
+static char fault[1024];  // what a simulated kernel did wrong
+static CUresult failed;   // and what the driver says of it from then on, until the test asks
+
+static void run_kernel(simt_launch* launch) {
+  const char* wrong = failed ? 0 : simt_run(launch);
+  if (wrong) {
+    failed = ILLEGAL_ADDRESS;
+    snprintf(fault, sizeof fault, "%s", wrong);
+    fprintf(stderr, "simulator: %s\n", fault);
+  }
+  for (int i = 0; i < launch->code->n; i++) free(launch->parameters[i]);
+  free(launch->parameters), free(launch);
+}
+// What went wrong in a kernel, told once; null if nothing did.
+const char* fake_fault(void) {
+  static char text[sizeof fault];
+  pthread_mutex_lock(&mutex);
+  memcpy(text, fault, sizeof fault);
+  const int any = failed;
+  failed = 0;
+  pthread_mutex_unlock(&mutex);
+  return any ? text : 0;
+}
+
+static void finish(Stream* s) {  // under the mutex: work up to the clock happens
+  while (s->work && s->work->at <= s->done) {
+    Work* w = s->work;
+    if (w->launch)
+      run_kernel(w->launch);
+    else
+      memcpy(w->to, w->from, w->n);
+    s->work = w->next;
+    free(w);
   }
   pthread_cond_broadcast(&changed);
+}
+static void add_work(Stream* s, Work work) {
+  Work** p = &s->work;
+  while (*p) p = &(*p)->next;
+  *p = malloc(sizeof work);
+  work.at = enqueue(s);
+  **p = work;
+  finish(s);
 }
 
 Context* fake_context(int i) { return &contexts[i]; }
@@ -211,12 +256,6 @@ long fake_live_events(void) { return live_events; }
 void* fake_current(void) { return depth ? stack[depth - 1] : 0; }
 void fake_make_current(Context* c) { depth = 0; if (c) stack[depth++] = c; }
 long fake_retained(int device) { return retained[device]; }
-
-static uint64_t enqueue(Stream* s) {
-  s->enqueued++;
-  if (s->automatic) s->done = s->enqueued;
-  return s->enqueued;
-}
 
 // ---- the driver's functions ----
 
@@ -347,7 +386,7 @@ CUresult cuEventQuery(Event* e) {
 CUresult cuEventSynchronize(Event* e) {
   BEGIN
   while (e->stream && e->stream->done < e->at) pthread_cond_wait(&changed, &mutex);
-  END(SUCCESS);
+  END(failed);
 }
 
 CUresult cuEventElapsedTime_v2(float* ms, Event* a, Event* b) {  // a step of a clock is a millisecond
@@ -362,10 +401,13 @@ CUresult cuEventElapsedTime_v2(float* ms, Event* a, Event* b) {  // a step of a 
 
 CUresult cuDeviceGetName(char* name, int n, int d) { BEGIN snprintf(name, n, "Fake %d", d); END(SUCCESS); }
 CUresult cuDeviceGetUuid_v2(char* uuid, int d) { BEGIN memset(uuid, 0xA0 + d, 16); END(SUCCESS); }
-CUresult cuDeviceTotalMem_v2(size_t* n, int d) { BEGIN (void)d; *n = 16 << 20; END(SUCCESS); }
+static size_t total_memory = 16 << 20;
+static int multiprocessors = 132;
+void fake_device(size_t nbytes, int n) { total_memory = nbytes, multiprocessors = n; }
+CUresult cuDeviceTotalMem_v2(size_t* n, int d) { BEGIN (void)d; *n = total_memory; END(SUCCESS); }
 CUresult cuDeviceGetAttribute(int* v, int attribute, int d) {
   BEGIN (void)d;
-  *v = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 132 : -1;
+  *v = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? multiprocessors : -1;
   END(SUCCESS);
 }
 
@@ -396,8 +438,8 @@ CUresult cuMemAllocFromPoolAsync(uint64_t* p, size_t n, int* pool, Stream* s) {
   if (!depth || s->context != stack[depth - 1]) END(INVALID_CONTEXT);
   if (!n || pool != &memory_pool) END(INVALID_VALUE);
   Piece* x = malloc(sizeof *x);
-  *x = (Piece){malloc(n), n, pieces};
-  memset(x->base, 0xA5, n);
+  *x = (Piece){simt_allocate(n), n, pieces};
+  if (!x->base) END(OUT_OF_MEMORY);
   pieces = x, live_device += n, *p = (uint64_t)x->base;
   END(SUCCESS);
 }
@@ -408,17 +450,22 @@ CUresult cuMemFreeAsync(uint64_t p, Stream* s) {
     if ((uint64_t)(*x)->base == p) {
       Piece* gone = *x;
       *x = gone->next, live_device -= gone->nbytes;
-      memset(gone->base, 0xDD, gone->nbytes);  // a copy that still reads it shows
-      free(gone->base), free(gone);
+      simt_free(gone->base), free(gone);  // whoever still reads it crashes
       END(SUCCESS);
     }
   END(INVALID_VALUE);
 }
 
-// ---- modules: an image is "fake;kernel:8,8,4;other:4" with the widths of the parameters ----
+// ---- modules: "fake;kernel:8,8,4;other:4" with the widths of the parameters, or "simt;path" of a simulator's image ----
 
-typedef struct Kernel { char name[64]; int n, shared; size_t width[64]; } Kernel;
-typedef struct Module { int n; Kernel kernels[8]; } Module;
+typedef struct Kernel {
+  char name[64];
+  int n, shared;
+  size_t width[64];
+  const simt_kernel* code;
+  const simt_image* image;
+} Kernel;
+typedef struct Module { int n; Kernel kernels[64]; } Module;
 static long live_modules;
 // The latest launch.
 static struct { Kernel* kernel; unsigned size[7]; Stream* stream; unsigned char bytes[64][64]; } launched;
@@ -427,9 +474,17 @@ CUresult cuModuleLoadData(Module** m, const char* image) {
   BEGIN
   if (!depth) END(INVALID_CONTEXT);
   int real = !strncmp(image, "\x7f" "ELF", 4);  // a cubin: taken, its kernels unknown
-  if (!real && strncmp(image, "fake;", 5)) END(200);
+  const simt_image* simulated = strncmp(image, "simt;", 5) ? 0 : simt_load(image + 5);
+  if (!real && !simulated && strncmp(image, "fake;", 5)) END(200);
   *m = calloc(1, sizeof **m);
-  for (const char* s = real ? "" : image + 5; *s; s += *s == ';') {
+  for (int i = 0; simulated && i < simulated->kernels_n && i < 64; i++) {
+    Kernel* k = &(*m)->kernels[(*m)->n++];
+    const simt_kernel* code = &simulated->kernels[i];
+    *k = (Kernel){.n = code->n, .shared = 48 << 10, .code = code, .image = simulated};
+    snprintf(k->name, sizeof k->name, "%s", code->name);
+    memcpy(k->width, code->widths, code->n * sizeof *k->width);
+  }
+  for (const char* s = real || simulated ? "" : image + 5; *s; s += *s == ';') {
     Kernel* k = &(*m)->kernels[(*m)->n++];
     size_t l = strcspn(s, ":");
     memcpy(k->name, s, l), s += l + 1;
@@ -467,9 +522,22 @@ CUresult cuLaunchKernel(Kernel* k, unsigned gx, unsigned gy, unsigned gz, unsign
   if (bx * by * bz > 1024 || shared > (unsigned)k->shared) END(INVALID_VALUE);
   launched.kernel = k, launched.stream = s;
   memcpy(launched.size, (unsigned[]){gx, gy, gz, bx, by, bz, shared}, sizeof launched.size);
-  for (int i = 0; i < k->n; i++) memcpy(launched.bytes[i], parameters[i], k->width[i]);
-  if (s) enqueue(s), finish(s);
-  END(SUCCESS);
+  for (int i = 0; i < k->n; i++)
+    if (k->width[i] <= sizeof launched.bytes[i]) memcpy(launched.bytes[i], parameters[i], k->width[i]);
+  if (!k->code) {
+    if (s) enqueue(s), finish(s);
+    END(SUCCESS);
+  }
+  if (k->code->max_threads && bx * by * bz > k->code->max_threads) END(INVALID_VALUE);
+  if (failed) END(failed);
+  simt_launch* launch = malloc(sizeof *launch);
+  *launch = (simt_launch){k->code, k->image, {gx, gy, gz}, {bx, by, bz}, shared, malloc(k->n * sizeof(void*) + 1)};
+  for (int i = 0; i < k->n; i++) launch->parameters[i] = memcpy(malloc(k->width[i]), parameters[i], k->width[i]);
+  if (s)
+    add_work(s, (Work){.launch = launch});
+  else
+    run_kernel(launch);
+  END(failed);
 }
 const char* fake_launched(unsigned* size, Stream** s) {
   memcpy(size, launched.size, sizeof launched.size), *s = launched.stream;
@@ -478,12 +546,7 @@ const char* fake_launched(unsigned* size, Stream** s) {
 const void* fake_argument(int i) { return launched.bytes[i]; }
 
 static CUresult copy(void* to, const void* from, size_t n, Stream* s) {
-  Copy* c = malloc(sizeof *c);
-  *c = (Copy){to, from, n, enqueue(s), 0};
-  Copy** p = &s->copies;
-  while (*p) p = &(*p)->next;
-  *p = c;
-  finish(s);
+  add_work(s, (Work){to, from, n, .at = 0});
   return SUCCESS;
 }
 CUresult cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, Stream* s) {

@@ -14,7 +14,6 @@ from pinzk._core import cpu
 from pinzk._core.device import Device, DeviceVec, Stream
 from pinzk._core.memory import PinnedVec
 from pinzk.curves import Curve, Words
-from pinzk.errors import BackendUnavailable
 from pinzk.stages.device_ntt import TILE_LOG, DeviceNtt, plan
 
 KINDS = [(BN254, "snarkjs"), (BLS12_381, "snarkjs"), (BLS12_381, "bellman")]
@@ -26,14 +25,6 @@ def test_passes_cover_all_levels_and_only_the_first_step_is_narrow(log_n: int) -
     assert sum(levels) == log_n
     assert all(3 <= n <= (TILE_LOG if len(levels) == 1 else 9) for n in levels)
     assert all(n % 3 == 0 for n in levels[1:])
-
-
-@pytest.fixture(scope="module")
-def device() -> Device:
-    try:
-        return Device("cuda")
-    except BackendUnavailable as error:
-        pytest.skip(f"no GPU: {error}")
 
 
 def rows(curve: Curve, n: int) -> Words:
