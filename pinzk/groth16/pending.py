@@ -47,11 +47,14 @@ class PendingProof:
         """
         if self._cancelled:
             raise Cancelled("the proof was cancelled")
-        if self._future is None:
+        future = self._future
+        if future is None:
             raise UseAfterRelease("the proof was taken before: finish() gives it once")
-        if not concurrent.futures.wait([self._future], timeout).done:
+        if not concurrent.futures.wait([future], timeout).done:
             raise WaitTimeout(f"the proof is not done after {timeout} s; call finish() again")
-        future, self._future = self._future, None
+        if self._cancelled:  # by another thread, meanwhile
+            raise Cancelled("the proof was cancelled")
+        self._future = None
         return future.result()
 
     def done(self) -> bool:

@@ -11,8 +11,10 @@ Keys of snarkjs and of bellman differ in how h comes about and in which wires ha
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import warnings
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +27,7 @@ from ..curves import Field, Group, Words
 from ..errors import SelfCheckError, UseAfterRelease, WitnessError
 from ..formats.bellman import BellmanKey
 from .assignments import check_assignment
+from .batch import prove_many
 from .constraints import R1cs, canonical_witness
 from .cpu_engine import CpuEngine
 from .engine import Begun, Engine
@@ -134,6 +137,23 @@ class Prover:
             As `prove`; what the self-check finds is raised by `PendingProof.finish`.
         """
         return self._pending(self._start(self._accept(witness)))
+
+    async def prove_async(self, witness: Any) -> ProofResult:
+        """`prove` for asyncio: the loop goes on meanwhile. Same arguments and errors; a cancelled task lets go of it.
+
+        What is wrong with the input is raised before an assignment is taken.
+        """
+        work = await asyncio.to_thread(self._accept, witness)
+        pending = await asyncio.to_thread(lambda: self._pending(self._start(work)))
+        try:
+            return await asyncio.to_thread(pending.finish)
+        except asyncio.CancelledError:
+            pending.cancel()
+            raise
+
+    def prove_many(self, items: Iterable[Any], *, depth: int = 2) -> Iterator[ProofResult]:
+        """Prove item after item, in order, the next ones drawn meanwhile; see `pinzk.groth16.batch.prove_many`."""
+        return prove_many([self], items, depth=depth)
 
     # ---- the steps ----
 
