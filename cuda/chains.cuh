@@ -36,6 +36,17 @@ constexpr u32 word32(const Limbs<N>& a, int i) {
   return static_cast<u32>(a.word[i / 2] >> (i % 2 * 32));
 }
 
+// k p < 2^(32W)
+template <class F>
+constexpr bool holds(int k) {
+  return static_cast<u64>(k) * ((F::modulus.word[F::N - 1] >> 32) + 1) <= u64(1) << 32;
+}
+// k p^2 / R + p <= limit p
+template <class F>
+constexpr bool stays(int k, int limit) {
+  return static_cast<u64>(k) * ((F::modulus.word[F::N - 1] >> 32) + 1) <= static_cast<u64>(limit - 1) << 32;
+}
+
 // acc += (a[0], a[2], ..) * b (+ the flag, where `carry`); leaves its carry in the flag. Pass a + 1 for the odd words.
 template <int W, bool carry = false>
 PINZK_INLINE void row(u32* acc, const u32* a, u32 b) {
@@ -101,6 +112,47 @@ PINZK_INLINE void montgomery(u32* r, const u32* a, const u32* b) {
   join<W>(r, y, x);
 }
 
+// r = a^2 / R + at most p. Row i is a_i (a_i + 2 (a >> 32(i+1)) 2^32) at column 2i: it begins i words up in the state, so
+// that the reduction need not wait for it. In: 2a + p < 2^(32W)
+template <class F>
+PINZK_INLINE void square(u32* r, const u32* a) {
+  constexpr int W = 2 * F::N;
+  u32 x[W], y[W], twice[W];
+  PINZK_UNROLL
+  for (int j = 1; j < W; j++) twice[j] = a[j] << 1 | a[j - 1] >> 31;
+  const auto word = [&](int i, int k) { return k == 0 ? a[i] : k == 1 ? a[i + 1] << 1 : twice[i + k]; };
+  PINZK_UNROLL
+  for (int j = 0; j < W; j += 2) mul_wide(x[j], x[j + 1], word(0, j), a[0]), mul_wide(y[j], y[j + 1], word(0, j + 1), a[0]);
+  reduce_row<F>(x, y);
+  PINZK_UNROLL
+  for (int i = 1; i < W; i++) {
+    u32 *e = i & 1 ? y : x, *o = i & 1 ? x : y;
+    const u32 lowest = o[1];
+    const int even = i + (i & 1), odd = i - (i & 1);  // where the row begins in e and in o
+    PINZK_UNROLL
+    for (int j = 0; j < odd; j++) o[j] = o[j + 2];
+    PINZK_UNROLL
+    for (int j = odd; j < W; j += 2) {
+      const u32 w = word(i, j + 1 - i), c0 = j < W - 2 ? o[j + 2] : 0, c1 = j < W - 2 ? o[j + 3] : 0;
+      if (j == odd)
+        mad_wide(o[j], o[j + 1], w, a[i], c0, c1);
+      else
+        madc_wide(o[j], o[j + 1], w, a[i], c0, c1);
+    }
+    PINZK_UNROLL
+    for (int j = even; j < W; j += 2) {
+      if (j == even)
+        mad_wide(e[j], e[j + 1], word(i, j - i), a[i], e[j], e[j + 1]);
+      else
+        madc_wide(e[j], e[j + 1], word(i, j - i), a[i], e[j], e[j + 1]);
+    }
+    if (even < W) o[W - 1] = addc(o[W - 1], 0);
+    e[0] = add_cc(e[0], lowest);
+    reduce_row<F, true>(e, o);
+  }
+  join<W>(r, y, x);
+}
+
 // r = a - b if a >= b, else a
 template <int W>
 PINZK_INLINE void subtract_once(u32* r, const u32* a, const u32* b) {
@@ -146,6 +198,24 @@ struct Chains : PowerInverse {
     const auto x = Words<F::N>::from(a.limbs), y = Words<F::N>::from(b.limbs);
     Words<F::N> r;
     chain::montgomery<F>(r.w, x.w, y.w);
+    return reduced(F{r.limbs()});
+  }
+
+  // where 2a + p might not fit the words, the one of a and p - a whose top bit is clear
+  template <class F>
+  static PINZK_INLINE F squared(const F& a) {
+    auto x = Words<F::N>::from(a.limbs);
+    if constexpr (!chain::holds<F>(3)) {
+      const bool large = a.limbs.word[F::N - 1] >> ((F::bits - 1) % 64) & 1;
+      u32 d[x.W];
+      d[0] = sub_cc(chain::word32(F::modulus, 0), x.w[0]);
+      PINZK_UNROLL
+      for (int i = 1; i < x.W; i++) d[i] = subc_cc(chain::word32(F::modulus, i), x.w[i]);
+      PINZK_UNROLL
+      for (int i = 0; i < x.W; i++) x.w[i] = large ? d[i] : x.w[i];
+    }
+    Words<F::N> r;
+    chain::square<F>(r.w, x.w);
     return reduced(F{r.limbs()});
   }
 

@@ -115,7 +115,14 @@ constexpr Limbs<N> root_of_unity(u64 generator, const Limbs<N>& r2, const Limbs<
 
 }  // namespace derive
 
-// ---- how a machine adds, subtracts, multiplies and inverts; F is a Field ----
+// ---- how a machine adds, subtracts, multiplies, squares and inverts; F is a Field ----
+struct SquareByProduct {
+  template <class F>
+  static PINZK_INLINE F squared(const F& a) {
+    return F::mul(a, a);
+  }
+};
+
 struct PowerInverse {
   // 1 / a, 0 for 0, by Fermat's theorem
   template <class F>
@@ -124,7 +131,7 @@ struct PowerInverse {
   }
 };
 
-struct Portable : PowerInverse {
+struct Portable : PowerInverse, SquareByProduct {
   // in: a, b < p; out: a + b mod p, < p
   template <class F>
   static PINZK_INLINE F add(const F& a, const F& b) {
@@ -225,7 +232,7 @@ struct Field {
   Field& operator-=(const Field& b) { return *this = *this - b; }
   Field& operator*=(const Field& b) { return *this = *this * b; }
   PINZK_INLINE Field doubled() const { return *this + *this; }
-  PINZK_INLINE Field squared() const { return mul(*this, *this); }
+  PINZK_INLINE Field squared() const { return Machine::squared(*this); }
 
   // a * b / R mod p. In: a < p, b < R (any N-word integer); out: < p
   static PINZK_INLINE Field mul(const Field& a, const Field& b) { return Machine::mul(a, b); }

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// LazyXyzz<E>: sums of points on the GPU, coordinates below 2p. Formulas as Xyzz in curve.cuh; every addition is complete.
+// LazyXyzz<E>: sums of points on the GPU, coordinates below 2p, a sum in one thread. Formulas as Xyzz in curve.cuh; every
+// addition is complete.
 //
 // Infinity is all words zero, and nothing else has ZZ = 0 mod p. Then equal x, an opposite point and infinity on the left
-// all show as H = 0, and an affine point that is infinity has x = 0: one cheap test of four words leads to a branch that is
-// almost never taken and goes the slow way (`add_any`). E is an element of lazy_element.cuh; with E::threads = 2 a pair of
-// neighbouring threads holds a sum, every function is called by all threads of the warp together, and conditions are the
-// pair's.
+// all show as H = 0, and an affine point that is infinity has x = 0: one cheap test of a few words leads to a branch that is
+// almost never taken and goes the slow way (`add_any`). E is an element of lazy_element.cuh.
 #pragma once
 #include "curve.cuh"
 #include "lazy_element.cuh"
 
 namespace pinzk {
 
-// an affine point, coordinates below 2p; infinity is all words zero
+// an affine point, coordinates up to p; infinity is x all words zero, y 0 or p
 template <class E>
 struct LazyAffine {
   static constexpr int words = 2 * E::words;
   E x, y;
 
   static PINZK_INLINE LazyAffine load(const u64* row) { return {E::load(row), E::load(row + E::words)}; }
-  PINZK_INLINE bool is_infinity() const { return x.blank() && y.blank(); }
+  PINZK_INLINE bool is_infinity() const { return x.blank() && y.is_zero(); }
   PINZK_INLINE LazyAffine negated_if(bool negate) const { return {x, y.negated_if(negate)}; }
 };
 
 template <class E>
 struct LazyXyzz {
-  static constexpr int threads = E::threads;  // that hold a sum together
+  static constexpr int threads = 1;           // that hold a sum together
   static constexpr int words = 4 * E::words;  // of 64 bits, in memory: X, Y, ZZ, ZZZ
 
   E x, y, zz, zzz;
 
   static PINZK_INLINE LazyXyzz infinity() { return {E::zero(), E::zero(), E::zero(), E::zero()}; }
   static PINZK_INLINE LazyXyzz from(const LazyAffine<E>& p) {
-    const E one = p.is_infinity() ? E::zero() : E::one();
-    return {p.x, p.y, one, one};
+    const bool nothing = p.is_infinity();
+    const E one = nothing ? E::zero() : E::one();
+    return {p.x, nothing ? E::zero() : p.y, one, one};
   }
   static PINZK_INLINE LazyXyzz load(const u64* p) {
     return {E::load(p), E::load(p + E::words), E::load(p + 2 * E::words), E::load(p + 3 * E::words)};
@@ -48,7 +48,7 @@ struct LazyXyzz {
   // this += p
   PINZK_INLINE void add(const LazyAffine<E>& p) {
     const E h = p.x * zz - x, r = p.y * zzz - y;
-    if (E::branch(h.may_be_zero() || p.x.may_be_zero())) {
+    if (h.may_be_zero() || p.x.may_be_zero()) {
       *this = add_any(*this, p);
       return;
     }
@@ -58,7 +58,7 @@ struct LazyXyzz {
   // this += o
   PINZK_INLINE void add(const LazyXyzz& o) {
     const E u = x * o.zz, s = y * o.zzz, h = o.x * zz - u, r = o.y * zzz - s;
-    if (E::branch(h.may_be_zero())) {
+    if (h.may_be_zero()) {
       *this = add_any(*this, o);
       return;
     }
@@ -89,20 +89,20 @@ struct LazyXyzz {
   static PINZK_INLINE Slow slow(const LazyXyzz& a) { return {{a.x}, {a.y}, {a.zz}, {a.zzz}}; }
   static PINZK_INLINE LazyXyzz fast(const Slow& a) { return {a.x.e, a.y.e, a.zz.e, a.zzz.e}; }
 
-  static PINZK_COLD LazyXyzz add_any(LazyXyzz a, LazyAffine<E> p) { return add_any(a, from(p)); }
+  static PINZK_INLINE LazyXyzz add_any(LazyXyzz a, LazyAffine<E> p) { return add_any(a, from(p)); }
   static PINZK_COLD LazyXyzz add_any(LazyXyzz a, LazyXyzz o) {
+    if (o.is_infinity()) return a;
+    if (a.is_infinity()) return o;
     Slow left = slow(a), right = slow(o);
     const Cold<E> u = left.x * right.zz, s = left.y * right.zzz, h = right.x * left.zz - u, r = right.y * left.zzz - s;
-    const bool nothing = o.is_infinity(), all = a.is_infinity(), aligned = h.is_zero(), equal = aligned && r.is_zero();
-    LazyXyzz twice = infinity();
-    if (E::branch(equal)) twice = fast(left.doubled());
+    if (h.is_zero()) return r.is_zero() ? fast(left.doubled()) : infinity();
     left.zz = left.zz * right.zz, left.zzz = left.zzz * right.zzz;
     left.sum(u, s, h, r);
-    return nothing ? a : all ? o : equal ? twice : aligned ? infinity() : fast(left);
+    return fast(left);
   }
 };
 
-// sums of points over F, each in one thread
+// the element of sums over F
 template <class F>
 struct LazyOf {
   using Element = Single<F>;

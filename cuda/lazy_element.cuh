@@ -2,9 +2,10 @@
 // Elements of Fp and Fp2 for sums of points: residues below 2p, with the products that additions are made of.
 //
 //   Single<F>  an element of Fp
-//   Double<F>  an element of Fp2, in one thread: twice the registers
-//   Half<F>    an element of Fp2, a coordinate in each of two neighbouring threads (lazy_half.cuh)
-//   Cold<E>    any of them, its products called instead of written out: for code that runs rarely
+//   Double<F>  an element of Fp2
+//   Cold<E>    either, its products called instead of written out: for code that runs rarely
+//
+// inverse() is a power of Fermat's, some 600 products, called; 0 for 0.
 //
 // All have the operations of Single; a - b and a + b are below 2p again. Memory holds the words of Field or Fp2, below 2p.
 #pragma once
@@ -100,9 +101,11 @@ PINZK_INLINE Lazy<F> lazy_dot(const Lazy<F>& a, const Lazy<F>& b, const Lazy<F>&
 
 // ---- elements ----
 
+template <class E>
+struct Cold;
+
 template <class F>
 struct Single {
-  static constexpr int threads = 1;   // that hold an element together
   static constexpr int words = F::N;  // of 64 bits, in memory
 
   Lazy<F> v;
@@ -128,8 +131,6 @@ struct Single {
     for (int i = 0; i < v.W; i++) other |= v.v.w[i] ^ chain::word32(F::modulus, i);
     return blank() || other == 0;
   }
-  // a branch that products may stand in: where several threads hold an element, all of a warp go together
-  static PINZK_INLINE bool branch(bool condition) { return condition; }
   // a cheap test that holds for zero, and once in 2^31 otherwise
   PINZK_INLINE bool may_be_zero() const { return v.v.w[0] == 0 || v.v.w[0] == chain::word32(F::modulus, 0); }
 
@@ -137,22 +138,25 @@ struct Single {
   friend PINZK_INLINE Single operator-(const Single& a, const Single& b) { return {a.v - b.v}; }
   friend PINZK_INLINE Single operator*(const Single& a, const Single& b) { return {lazy_mul(a.v, b.v)}; }
   PINZK_INLINE Single squared() const { return {lazy_square(v)}; }
+  PINZK_COLD Single inverse() const;
   // a b - c d
   static PINZK_INLINE Single cross(const Single& a, const Single& b, const Single& c, const Single& d) {
     return {lazy_dot(a.v, b.v, lazy_minus(c.v), d.v)};
   }
+  // of a residue up to p; the negative of 0 is p
   PINZK_INLINE Single negated_if(bool negate) const {
-    const Lazy<F> m = Lazy<F>{} - v;
-    Single r;
+    Single m;
+    m.v.v.w[0] = sub_cc(chain::word32(F::modulus, 0), v.v.w[0]);
     PINZK_UNROLL
-    for (int i = 0; i < v.W; i++) r.v.v.w[i] = negate ? m.v.w[i] : v.v.w[i];
-    return r;
+    for (int i = 1; i < v.W; i++) m.v.v.w[i] = subc_cc(chain::word32(F::modulus, i), v.v.w[i]);
+    PINZK_UNROLL
+    for (int i = 0; i < v.W; i++) m.v.v.w[i] = negate ? m.v.v.w[i] : v.v.w[i];
+    return m;
   }
 };
 
 template <class F>
 struct Double {
-  static constexpr int threads = 1;
   static constexpr int words = 2 * F::N;
 
   Lazy<F> v, u;  // v + u i, i^2 = -1
@@ -165,7 +169,6 @@ struct Double {
 
   PINZK_INLINE bool blank() const { return Single<F>{v}.blank() && Single<F>{u}.blank(); }
   PINZK_INLINE bool is_zero() const { return Single<F>{v}.is_zero() && Single<F>{u}.is_zero(); }
-  static PINZK_INLINE bool branch(bool condition) { return condition; }
   PINZK_INLINE bool may_be_zero() const { return Single<F>{v}.may_be_zero() && Single<F>{u}.may_be_zero(); }
 
   friend PINZK_INLINE Double operator+(const Double& a, const Double& b) { return {a.v + b.v, a.u + b.u}; }
@@ -175,6 +178,10 @@ struct Double {
   }
   // (v + u)(v - u), 2 v u
   PINZK_INLINE Double squared() const { return {lazy_mul<4>(v - u, loose_add(v, u)), lazy_mul<4>(v, loose_add(u, u))}; }
+  PINZK_COLD Double inverse() const {
+    const Lazy<F> n = Single<F>{lazy_dot(v, v, u, u)}.inverse().v;
+    return {lazy_mul(v, n), lazy_mul(lazy_minus(u), n)};
+  }
   static PINZK_INLINE Double cross(const Double& a, const Double& b, const Double& c, const Double& d) {
     const Lazy<F> minus_v = lazy_minus(c.v), minus_u = lazy_minus(c.u);
     return {lazy_dot(a.v, b.v, lazy_minus(a.u), b.u, minus_v, d.v, c.u, d.u),
@@ -188,7 +195,7 @@ struct Double {
 // products as calls: a tenth of the code and of the time to compile, a tenth slower
 template <class E>
 struct Cold {
-  static constexpr int threads = E::threads, words = E::words;
+  static constexpr int words = E::words;
 
   E e;
 
@@ -199,13 +206,13 @@ struct Cold {
   PINZK_INLINE Cold canonical() const { return {e.canonical()}; }
   PINZK_INLINE bool blank() const { return e.blank(); }
   PINZK_INLINE bool is_zero() const { return e.is_zero(); }
-  static PINZK_INLINE bool branch(bool condition) { return E::branch(condition); }
   PINZK_INLINE bool may_be_zero() const { return e.may_be_zero(); }
 
   friend PINZK_INLINE Cold operator+(const Cold& a, const Cold& b) { return {a.e + b.e}; }
   friend PINZK_INLINE Cold operator-(const Cold& a, const Cold& b) { return {a.e - b.e}; }
   friend PINZK_INLINE Cold operator*(const Cold& a, const Cold& b) { return {multiply(a.e, b.e)}; }
   PINZK_INLINE Cold squared() const { return {square(e)}; }
+  PINZK_INLINE Cold inverse() const { return {e.inverse()}; }
   static PINZK_INLINE Cold cross(const Cold& a, const Cold& b, const Cold& c, const Cold& d) {
     return {multiply(a.e, b.e) - multiply(c.e, d.e)};
   }
@@ -215,5 +222,17 @@ struct Cold {
   static PINZK_COLD E multiply(E a, E b) { return a * b; }
   static PINZK_COLD E square(E a) { return a.squared(); }
 };
+
+template <class F>
+PINZK_COLD Single<F> Single<F>::inverse() const {
+  constexpr Limbs<F::N> exponent = minus(F::modulus, derive::small<F::N>(2));
+  const Cold<Single> a{*this};
+  Cold<Single> x = Cold<Single>::one();
+  for (int i = F::bits - 1; i >= 0; i--) {
+    x = x.squared();
+    if (bit(exponent, i)) x = x * a;
+  }
+  return x.e;
+}
 
 }  // namespace pinzk

@@ -145,8 +145,8 @@ def lazy_op(field: Field, op: str, a: Words, b: Words, c: Words) -> Words:
 
 
 PRODUCT_OPS = ["product", "product_twice_b", "square", "square_canonical", "dot_2", "dot_4", "cross"]
-PRODUCT_OPS += ["is_zero", "may_be_zero", "canonical"]
-PAIR_OPS = ["product", "square", "cross", "add", "subtract"]
+PRODUCT_OPS += ["inverse", "is_zero", "may_be_zero", "canonical"]
+PAIR_OPS = ["product", "square", "cross", "inverse", "add", "subtract"]
 SUM_OPS = ["from_affine", "add_affine", "subtract_affine", "add", "doubled", "canonical"]
 
 

@@ -21,6 +21,7 @@ enum class ProductOp {
   dot_2,
   dot_4,
   cross,
+  inverse,
   is_zero,
   may_be_zero,
   canonical
@@ -45,6 +46,8 @@ Limbs<F::N> product(ProductOp op, const Lazy<F> (&x)[4]) {
       return lazy_dot(a.v, b.v, c.v, d.v, a.v, c.v, b.v, d.v).v.limbs();
     case ProductOp::cross:
       return Single<F>::cross(a, b, c, d).v.v.limbs();
+    case ProductOp::inverse:
+      return a.inverse().v.v.limbs();
     case ProductOp::is_zero:
       return a.is_zero() ? truth : Limbs<F::N>{};
     case ProductOp::may_be_zero:
@@ -56,7 +59,7 @@ Limbs<F::N> product(ProductOp op, const Lazy<F> (&x)[4]) {
 }
 
 // operations of Fp2 over two elements, a doubled pair of coordinates each
-enum class PairOp { product, square, cross, add, subtract };
+enum class PairOp { product, square, cross, inverse, add, subtract };
 
 template <class F>
 Double<F> pair(PairOp op, const Double<F> (&x)[4]) {
@@ -67,6 +70,8 @@ Double<F> pair(PairOp op, const Double<F> (&x)[4]) {
       return x[0].squared();
     case PairOp::cross:
       return Double<F>::cross(x[0], x[1], x[2], x[3]);
+    case PairOp::inverse:
+      return x[0].inverse();
     case PairOp::add:
       return x[0] + x[1];
     case PairOp::subtract:

@@ -47,7 +47,7 @@
 
 namespace pinzk {
 
-struct Adx {
+struct Adx : SquareByProduct {
   // leaf 7: BMI2 is bit 8 of EBX, ADX bit 19
   static bool available() {
     unsigned a, b, c, d;
