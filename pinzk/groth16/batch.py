@@ -19,7 +19,8 @@ def prove_many(provers: Sequence[Prover], items: Iterable[Any], *, depth: int = 
     """Prove item after item, each on the next prover that is free.
 
     Items are drawn one at a time, on threads of their own: an iterable that synthesises does so while the provers work on
-    the items before. Drawing stops where results are not taken: no more than 2 depth items a prover are drawn and not yielded.
+    the items before. Drawing stops where results are not taken: no more than 2 depth items a prover are drawn and not
+    yielded.
 
     Parameters
     ----------
