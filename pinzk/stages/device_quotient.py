@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from .. import backend
@@ -21,9 +22,19 @@ from ..curves import Field
 from .device_ntt import DeviceNtt
 from .ntt import Domain
 
-# where evaluations come from: pinned memory, or a function that enqueues kernels which write them into a vector from
-# element `first` on, on the stream, and tells how many there are
-Rows: TypeAlias = PinnedVec | Callable[[DeviceVec, int, Stream], int]
+
+@dataclass(frozen=True)
+class Uploaded:
+    """Evaluations on the device or on their way there: `rows` of them in `vec`, which has room for whole vectors."""
+
+    vec: DeviceVec
+    rows: int
+    there: Event
+
+
+# where evaluations come from: pinned memory, an upload begun before, or a function that enqueues kernels which write them
+# into a vector from element `first` on, on the stream, and tells how many there are
+Rows: TypeAlias = PinnedVec | Uploaded | Callable[[DeviceVec, int, Stream], int]
 Parts: TypeAlias = list[tuple[str, Event, Event]]  # name, begin, end
 
 _BLOCK = 256
@@ -85,6 +96,25 @@ class DeviceQuotient:
             vec.release()
         self._ntt.close()
 
+    def upload(
+        self, rows: PinnedVec, vectors: int = 1, *, name: str = "", parts: Parts | None = None
+    ) -> Uploaded:
+        """Begin the upload of evaluations now, for a pipeline that is called later; it takes what this returns.
+
+        Parameters
+        ----------
+        rows : PinnedVec
+        vectors : int
+            1; 2 for b of `snarkjs`.
+        name, parts : optional
+            As the pipelines'.
+        """
+        self._check((name or "rows", rows, vectors))
+        vec = self._room(vectors)
+        with self._part(f"upload of {name}", parts, self.uploads):
+            vec.upload(rows, self.uploads)
+        return Uploaded(vec, len(rows), self.uploads.record())
+
     # ---- the pipelines ----
 
     def snarkjs(self, a: Rows, b: Rows, *, parts: Parts | None = None) -> DeviceVec:
@@ -109,14 +139,10 @@ class DeviceQuotient:
         BorrowError, UseAfterMove, UseAfterRelease
             As `DeviceVec.upload`.
         """
-        self._check(a=a, b=b)
+        self._check(("a", a, 1), ("b", b, 2))
         n, ntt, stream = self._n, self._ntt, self.stream
-        first, rest = (
-            self._room(1),
-            self._room(2),
-        )  # a; b and c behind each other, transformed by the same launches
-        a_there = self._fill(first, "a", a, parts)
-        b_there = self._fill(rest, "b", b, parts)
+        first, a_there = self._fill("a", a, 1, parts)
+        rest, b_there = self._fill("b", b, 2, parts)  # c behind b: transformed by the same launches
         self._wait(a_there)
         with self._part("transforms of a", parts):
             self._elements("vec_times", n, (rest, n), first, self._fr.encode([self._half_r]).tobytes())
@@ -151,24 +177,22 @@ class DeviceQuotient:
         TypeError, ValueError, BorrowError, UseAfterMove, UseAfterRelease
             As `snarkjs`.
         """
-        self._check(a=a, b=b, c=c)
+        self._check(("a", a, 1), ("b", b, 1), ("c", c, 1))
         n, ntt, stream = self._n, self._ntt, self.stream
-        first, second, third = self._room(1), self._room(1), self._room(1)
-        there = [
-            self._fill(v, x, y, parts)
-            for v, x, y in zip((first, second, third), "abc", (a, b, c), strict=True)
-        ]
-        self._wait(there[0])
+        first, a_there = self._fill("a", a, 1, parts)
+        second, b_there = self._fill("b", b, 1, parts)
+        third, c_there = self._fill("c", c, 1, parts)
+        self._wait(a_there)
         with self._part("transforms of a", parts):
             ntt.round_trip(first, self._to_coset, stream)
-        self._wait(there[1])
+        self._wait(b_there)
         with self._part("transforms of b", parts):
             ntt.round_trip(second, self._to_coset, stream)
         with self._part("a b and back", parts):
             self._elements("vec_mul", n, first, first, second)
             ntt.dif(first, stream, inverse=True)
         second.release()
-        self._wait(there[2])
+        self._wait(c_there)
         with self._part("transform of c", parts):
             ntt.dif(third, stream, inverse=True)
         with self._part("a b - c", parts):
@@ -196,10 +220,9 @@ class DeviceQuotient:
         TypeError, ValueError, BorrowError, UseAfterMove, UseAfterRelease
             As `snarkjs`.
         """
-        self._check(a=a, b=b)
-        first, second = self._room(1), self._room(1)
-        a_there = self._fill(first, "a", a, parts)
-        b_there = self._fill(second, "b", b, parts)
+        self._check(("a", a, 1), ("b", b, 1))
+        first, a_there = self._fill("a", a, 1, parts)
+        second, b_there = self._fill("b", b, 1, parts)
         self._wait(a_there)
         with self._part("transforms of a", parts):
             self._ntt.round_trip(first, self._to_coset, self.stream)
@@ -237,17 +260,22 @@ class DeviceQuotient:
 
     # ---- helpers ----
 
-    def _check(self, **rows: Rows) -> None:
-        for name, x in rows.items():
+    def _check(self, *given: tuple[str, Rows, int]) -> None:
+        for name, x, vectors in given:
             if isinstance(x, PinnedVec):
                 if x.elem != self._fr:
                     elem = x.elem if isinstance(x.elem, str) else x.elem.name
                     raise TypeError(f"{name} holds elements of {elem}, the quotient is over {self._fr.name}")
                 if len(x) > self._n:
                     raise ValueError(f"{name} has {len(x)} rows, more than the domain's {self._n}")
+            elif isinstance(x, Uploaded):
+                if len(x.vec) != vectors * self._n:
+                    raise ValueError(
+                        f"{name} was uploaded to {len(x.vec)} elements, not {vectors} vectors of {self._n}"
+                    )
             elif not callable(x):
                 raise TypeError(
-                    f"{name} must be a PinnedVec or a function that writes rows, not {type(x).__name__}"
+                    f"{name} must be a PinnedVec, an Uploaded or a function that writes rows, not {type(x).__name__}"
                 )
 
     def _room(self, vectors: int) -> DeviceVec:
@@ -255,20 +283,21 @@ class DeviceQuotient:
         v.commit(vectors * self._n)
         return v
 
-    def _fill(self, v: DeviceVec, name: str, rows: Rows, parts: Parts | None) -> Event | None:
-        # rows into the first n elements, zeros behind them; the event is that of an upload
-        there = None
+    def _fill(
+        self, name: str, rows: Rows, vectors: int, parts: Parts | None
+    ) -> tuple[DeviceVec, Event | None]:
+        # rows in the first n elements, zeros behind them; the event is that of an upload
         if isinstance(rows, PinnedVec):
-            m = len(rows)
-            with self._part(f"upload of {name}", parts, self.uploads):
-                v.upload(rows, self.uploads)
-            there = self.uploads.record()
+            rows = self.upload(rows, vectors, name=name, parts=parts)
+        if isinstance(rows, Uploaded):
+            v, m, there = rows.vec, rows.rows, rows.there
         else:
+            v, there = self._room(vectors), None
             with self._part(f"rows of {name}", parts):
                 m = rows(v, 0, self.stream)
         if m < self._n:
             self._elements("vec_zero", self._n - m, (v, m))
-        return there
+        return v, there
 
     def _wait(self, event: Event | None) -> None:
         if event is not None:
