@@ -43,6 +43,7 @@ _argument = _function("fake_argument", _P, _I)
 _copy = _function("fake_copy", _I, _P, _P, _Z, _P)
 _device = _function("fake_device", None, _Z, _I)
 _fault = _function("fake_fault", _S)
+_late = _function("fake_late", None, _I)
 _order = _function("simt_order", None, ctypes.c_ulonglong)
 
 
@@ -171,6 +172,10 @@ class Fake:
         """What a simulated kernel did wrong since this was last asked."""
         text = _fault()
         return None if text is None else text.decode()  # type: ignore[attr-defined]
+
+    def late(self, how: int) -> None:
+        """When streams of pinzk's run: 0 at once, 1 when somebody waits, 2 now and then as well."""
+        _late(how)
 
     def order(self, seed: int) -> None:
         """Of threads and blocks in simulated kernels: 0 as numbered, 1 backwards, else shuffled."""

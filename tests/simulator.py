@@ -130,7 +130,7 @@ def translate(text: str) -> str:
         text,
     )
     found = _KERNEL.findall(text)
-    rows = [f'::simt::Entry<&{name}>::make("{name}", ::simt::bounds({bounds})),' for bounds, name in found]
+    rows = [f'::simt::Entry<&::{name}>::make("{name}", ::simt::bounds({bounds})),' for bounds, name in found]
     return "\n".join(
         [
             '#include "simt.hpp"',
@@ -167,14 +167,23 @@ def install(memory: int = 1 << 30, multiprocessors: int = 4) -> None:
     """Make this process's driver the fake one, its device one that runs kernels. Before pinzk asks for the driver."""
     # whoever opens libcuda.so.1 later gets this one, by its name
     ctypes.CDLL(str(build_driver() / "libcuda.so.1"), mode=ctypes.RTLD_GLOBAL)
-    import fake_cuda
+    from fake_cuda import FAKE
 
-    fake_cuda.FAKE.device(memory, multiprocessors)
+    FAKE.device(memory, multiprocessors)
     kernels._process_builder = Builder()
 
 
-def fault() -> str | None:
-    """What a simulated kernel did wrong since this was last asked."""
-    import fake_cuda
+def begin(seed: int) -> None:
+    """Choose the order of threads and blocks, and how late streams run; 0: as numbered, at once."""
+    from fake_cuda import FAKE
 
-    return fake_cuda.FAKE.fault()
+    FAKE.order(seed)
+    FAKE.late(min(seed, 2))
+
+
+def fault() -> str | None:
+    """What simulated kernels did wrong since this was last asked, all enqueued work done."""
+    from fake_cuda import FAKE
+
+    FAKE.late(0)
+    return FAKE.fault()

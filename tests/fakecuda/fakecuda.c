@@ -163,11 +163,13 @@ static long retained[2];
 static __thread Context* stack[32];
 static __thread int depth;
 
-typedef struct Work {  // a copy, or a kernel that really runs
+typedef struct Work {  // a copy; a kernel that really runs; a wait for another stream
   void* to;
   const void* from;
   size_t n;
   simt_launch* launch;
+  struct Stream* other;
+  uint64_t other_at;
   uint64_t at;
   struct Work* next;
 } Work;
@@ -177,6 +179,7 @@ typedef struct Stream {
   int automatic, capturing, destroyed;
   long waited;
   Work* work;
+  struct Stream* next;
 } Stream;
 typedef struct Event {
   Context* context;
@@ -186,9 +189,14 @@ typedef struct Event {
 } Event;
 static long live_events, live_streams;
 
+// Automatic streams run at once, or late: only what somebody waits for, or asks about often enough. A wait that is missing
+// shows. 2: and now and then something else.
+static int late;
+static Stream* automatic_streams;
+
 static uint64_t enqueue(Stream* s) {
   s->enqueued++;
-  if (s->automatic) s->done = s->enqueued;
+  if (s->automatic && !late) s->done = s->enqueued;
   return s->enqueued;
 }
 
@@ -216,17 +224,35 @@ const char* fake_fault(void) {
   return any ? text : 0;
 }
 
+static void reach(Stream* s, uint64_t at);
 static void finish(Stream* s) {  // under the mutex: work up to the clock happens
   while (s->work && s->work->at <= s->done) {
     Work* w = s->work;
     if (w->launch)
       run_kernel(w->launch);
+    else if (w->other)
+      reach(w->other, w->other_at);
     else
       memcpy(w->to, w->from, w->n);
     s->work = w->next;
     free(w);
   }
   pthread_cond_broadcast(&changed);
+}
+static void reach(Stream* s, uint64_t at) {
+  while (s->automatic && s->done < at) s->done++, finish(s);
+}
+static void reach_something(void) {
+  static unsigned draw = 1;
+  for (Stream* s = automatic_streams; s; s = s->next)
+    if ((draw = draw * 1103515245 + 12345) >> 16 & 1) reach(s, s->done + (s->enqueued - s->done) / 2);
+}
+// 0: automatic streams run at once, and what they have is done now.
+void fake_late(int how) {
+  pthread_mutex_lock(&mutex);
+  late = how;
+  for (Stream* s = automatic_streams; s && !late; s = s->next) reach(s, s->enqueued);
+  pthread_mutex_unlock(&mutex);
 }
 static void add_work(Stream* s, Work work) {
   Work** p = &s->work;
@@ -235,12 +261,14 @@ static void add_work(Stream* s, Work work) {
   work.at = enqueue(s);
   **p = work;
   finish(s);
+  if (late == 2) reach_something();
 }
 
 Context* fake_context(int i) { return &contexts[i]; }
 Stream* fake_stream(Context* c, int automatic) {
   Stream* s = calloc(1, sizeof *s);
   s->context = c, s->automatic = automatic;
+  if (automatic) s->next = automatic_streams, automatic_streams = s;
   live_streams++;
   return s;
 }
@@ -345,6 +373,7 @@ CUresult cuStreamWaitEvent(Stream* s, Event* e, unsigned flags) {
   BEGIN (void)flags;
   if (!s || s->destroyed || !e->recorded) END(INVALID_HANDLE);
   s->waited++;  // the order itself is the test's, by advancing
+  if (s->automatic && e->stream) add_work(s, (Work){.other = e->stream, .other_at = e->at});
   END(SUCCESS);
 }
 long fake_waited(Stream* s) { return s->waited; }
@@ -358,8 +387,9 @@ CUresult cuStreamGetCtx(Stream* s, Context** c) {
 CUresult cuStreamIsCapturing(Stream* s, int* status) { BEGIN *status = s && s->capturing; END(SUCCESS); }
 CUresult cuStreamSynchronize(Stream* s) {
   BEGIN
+  if (s) reach(s, s->enqueued);
   while (s && s->done < s->enqueued) pthread_cond_wait(&changed, &mutex);
-  END(SUCCESS);
+  END(failed);
 }
 
 CUresult cuEventCreate(Event** e, unsigned flags) {
@@ -381,10 +411,13 @@ CUresult cuEventRecord(Event* e, Stream* s) {
 }
 CUresult cuEventQuery(Event* e) {
   BEGIN
+  if (e->stream && e->stream->automatic && e->stream->done < e->at) reach(e->stream, e->stream->done + 1);
+  if (failed) END(failed);
   END(!e->recorded || !e->stream || e->stream->done >= e->at ? SUCCESS : NOT_READY);
 }
 CUresult cuEventSynchronize(Event* e) {
   BEGIN
+  if (e->stream) reach(e->stream, e->at);
   while (e->stream && e->stream->done < e->at) pthread_cond_wait(&changed, &mutex);
   END(failed);
 }

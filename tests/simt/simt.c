@@ -233,7 +233,7 @@ const char* simt_run(const simt_launch* given) {
   for (int i = 0; i < 5; i++) sigaction(signals[i], &before[i], 0);
   sigaltstack(&stack_before, 0);
   const char* beside = simt_check_memory();
-  if (!message[0] && beside) snprintf(message, sizeof message, "%s: %s", launch->code->name, beside);
+  if (!message[0] && beside) snprintf(message, sizeof message, "%s, some thread: wrote %s", launch->code->name, beside);
   launch = 0, running = 0;
   return message[0] ? message : 0;
 }
@@ -316,9 +316,9 @@ static const char* describe(const char* address) {
 const char* simt_check_memory(void) {
   for (Piece* x = live; x; x = x->next) {
     for (char* p = x->map + WIDE; p < x->at; p++)
-      if (*p != (char)CANARY) return *p = CANARY, beside(p, x, "device memory, written to: of an allocation");
+      if (*p != (char)CANARY) return *p = CANARY, beside(p, x, "device memory");
     for (char* p = x->at + x->nbytes; p < x->map + x->mapped - WIDE; p++)
-      if (*p != (char)CANARY) return *p = CANARY, beside(p, x, "device memory, written to: of an allocation");
+      if (*p != (char)CANARY) return *p = CANARY, beside(p, x, "device memory");
   }
   return 0;
 }
