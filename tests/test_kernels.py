@@ -25,6 +25,7 @@ except PackageNotFoundError:
 CURVES = ("bn254", "bls12_381")
 HOT = {
     "ntt": ["ntt_dif", "ntt_dif_inner", "ntt_dit", "ntt_dit_inner", "ntt_middle"],
+    "sparse": ["sparse_rows"],
     "vec": ["vec_mul", "vec_mul_sub", "vec_mul_sub_times", "vec_scale", "vec_times"],
 }
 # spill stores, in bytes, that hot kernels may still have on sm_90; as measured with NVRTC 13.0
