@@ -96,7 +96,8 @@ def size(curve: Curve, log_n: int, near: bool, args: argparse.Namespace) -> dict
     result["to_montgomery_ms"] = milliseconds(
         lambda: to_montgomery(w, stream).release(), stream, args.repeats
     )
-    matrices, evaluations = {}, []
+    matrices: dict[str, DeviceSparse] = {}
+    evaluations = []
     out = DeviceVec(fr, n, device)
     out.commit(n)
     for name, density in DENSITY.items():
@@ -124,8 +125,8 @@ def size(curve: Curve, log_n: int, near: bool, args: argparse.Namespace) -> dict
         stream.wait(uploads.record())
         form = to_montgomery(w, stream)
         out = h.prepared(matrices["a"].times(form), matrices["b"].times(form))
-        for v in (w, form):
-            v.release()
+        w.release()
+        form.release()
         return out
 
     want = cpu.from_montgomery(fr, quotient.prepared(domain, *evaluations))
@@ -146,7 +147,9 @@ def size(curve: Curve, log_n: int, near: bool, args: argparse.Namespace) -> dict
     ends[-1].synchronize()
     result["quotient_in_a_row_ms"] = ends[-1].elapsed_ms(ends[1]) / 10
     h.close()
-    for v in (*matrices.values(), w, montgomery, pinned):
+    for m in matrices.values():
+        m.release()
+    for v in (w, montgomery, pinned):
         v.release()
     return result
 

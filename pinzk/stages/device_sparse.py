@@ -143,7 +143,7 @@ def to_montgomery(witness: DeviceVec, stream: Stream) -> DeviceVec:
     out.commit(n)
     if n:
         kernel = backend.load("vec", fr.curve_name, witness.device).function("vec_times")
-        r_squared = fr.encode([1 << 64 * fr.limbs]).tobytes()
+        r_squared = fr.encode([(1 << 64 * fr.limbs) % fr.modulus]).tobytes()
         launch(kernel, -(-n // _BLOCK), _BLOCK, (out, witness, r_squared, n), stream=stream)
     return out
 
