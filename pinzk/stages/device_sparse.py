@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sparse rows of a key on one GPU: A w, B w, C w from the witness alone (kernels in ``cuda/sparse.cu``). docs/kernels.md, 5.
 
-Coefficients are few and most of them 1 or -1, so an entry is a column of four bytes and a code of one, two or four.
+Most coefficients are 1 or -1, and the others few: an entry of the first kind takes four bytes, of the second five or six.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,12 @@ from .._core.memory import PinnedVec
 from ..curves import Curve, Field, Words
 
 _BLOCK = 256
-_LONGEST = 16  # entries of a row for one thread; a warp takes longer ones
+_LONGEST = 24  # entries of a row for one thread; a warp takes longer ones
 _PIECE = 1 << 20  # entries at a time, on the host
 _UPLOAD = 1 << 25  # bytes at a time
+
+
+_TOO_MANY = "the GPU takes fewer than 2^31, evaluate such a matrix on the CPU"
 
 
 class DeviceSparse:
@@ -52,7 +56,7 @@ class DeviceSparse:
     Raises
     ------
     ValueError
-        Arrays do not fit one another, or have 2**32 entries or more.
+        Arrays do not fit one another; there are 2**31 entries, rows or columns, or more.
     """
 
     def __init__(
@@ -70,25 +74,41 @@ class DeviceSparse:
         self.device = device
         _check(indptr, indices, values, identity)
         self._kernels = backend.load("sparse", curve.name, device)
-        offsets = indptr.astype(np.uint32)
         codes, dictionary = coefficient_codes(self._fr, values)
         if identity:
-            more = np.arange(1, identity + 1, dtype=np.uint32)
-            offsets = np.concatenate([offsets, offsets[-1] + more])
-            indices = np.concatenate([indices, more - 1])
-            codes = np.concatenate([codes, np.zeros(identity, codes.dtype)])
-        self.n_rows, self.nnz = len(offsets) - 1, len(indices)
+            more = np.arange(identity, dtype=np.uint32)
+            indptr = np.concatenate([indptr, indptr[-1] + more + np.uint64(1)])
+            indices, codes = (
+                np.concatenate([indices, more]),
+                np.concatenate([codes, np.zeros_like(more, codes.dtype)]),
+            )
+        self.n_rows, self.nnz = len(indptr) - 1, len(indices)
         self.columns = int(indices.max()) + 1 if self.nnz else 0
-        self._width = codes.dtype.itemsize
-        long = np.flatnonzero(np.diff(offsets) > _LONGEST).astype(np.uint32)
-        self._long = len(long)
-        arrays = (offsets, indices, codes, dictionary, long)
-        self._arrays = [_uploaded(array, device, stream) for array in arrays]
+        if self.columns > 1 << 31:
+            raise ValueError(f"{self.columns} columns: {_TOO_MANY}")
+        long = np.diff(indptr) > _LONGEST
+        unit = codes < 2
+        signed = indices | codes.astype(np.uint32) << np.uint32(31)
+        units = _List.of(unit, indptr, long, signed[unit])
+        del signed
+        other = codes[~unit] - codes.dtype.type(2)
+        products = _List.of(~unit, indptr, long, indices[~unit], other)
+        self._width, self._long = codes.dtype.itemsize, int(long.sum())
+        shared = (*products.entries, dictionary[2:])
+
+        def uploaded(*arrays: NDArray[Any]) -> list[DeviceVec]:
+            return [_uploaded(array, device, stream) for array in arrays]
+
+        self._entries = uploaded(*units.entries, *shared)
+        self._offsets = uploaded(units.offsets, products.offsets)
+        self._long_offsets = uploaded(
+            units.long_offsets, products.long_offsets, np.flatnonzero(long).astype(np.uint32)
+        )
 
     @property
     def nbytes(self) -> int:
         """Device memory held."""
-        return sum(v.nbytes for v in self._arrays)
+        return sum(v.nbytes for v in self._arrays())
 
     def times(self, witness: DeviceVec) -> Callable[[DeviceVec, int, Stream], int]:
         """The product, as `DeviceQuotient` takes it: a function that enqueues it.
@@ -116,24 +136,56 @@ class DeviceSparse:
         def enqueue(out: DeviceVec, first: int, stream: Stream) -> int:
             if out.elem != self._fr or first + self.n_rows > out.capacity:
                 raise ValueError(f"{self.n_rows} rows do not fit behind element {first} of {out!r}")
-            offsets, columns, codes, dictionary, long = self._arrays
-            matrix = (offsets, columns, codes, self._width, dictionary, witness)
-            self._launch("sparse_rows", self.n_rows, ((out, first), *matrix, _LONGEST, self.n_rows), stream)
+            units, columns, codes, dictionary = self._entries
+            to, products = (out, first), (columns, codes, self._width, dictionary, witness)
+            of_units, offsets = self._offsets
             self._launch(
-                "sparse_long_rows", 32 * self._long, ((out, first), *matrix, long, self._long), stream
+                "sparse_rows", self.n_rows, (to, of_units, units, offsets, *products, self.n_rows), stream
             )
+            of_units, offsets, long = self._long_offsets  # on top of zeros
+            args = (to, of_units, units, offsets, *products, long, self._long)
+            self._launch("sparse_long_rows", 32 * self._long, args, stream)
             return self.n_rows
 
         return enqueue
 
     def release(self) -> None:
         """Give the device memory back when the work that was enqueued is past it; once."""
-        for v in self._arrays:
+        for v in self._arrays():
             v.release()
+
+    def _arrays(self) -> list[DeviceVec]:
+        return [*self._entries, *self._offsets, *self._long_offsets]
 
     def _launch(self, kernel: str, n: int, args: tuple[Any, ...], stream: Stream) -> None:
         if n:
             launch(self._kernels.function(kernel), -(-n // _BLOCK), _BLOCK, args, stream=stream)
+
+
+@dataclass(frozen=True)
+class _List:
+    """Entries of one kind, those of long rows behind the others, and where each row's begin."""
+
+    entries: list[NDArray[Any]]
+    offsets: NDArray[np.uint32]  # of every row; a long one is empty there
+    long_offsets: NDArray[np.uint32]
+
+    @staticmethod
+    def of(
+        chosen: NDArray[np.bool_], indptr: NDArray[np.uint64], long: NDArray[np.bool_], *entries: NDArray[Any]
+    ) -> _List:
+        before = np.zeros(len(chosen) + 1, np.uint32)
+        np.cumsum(chosen, out=before[1:])
+        lengths = np.diff(before[indptr])
+        short = np.where(long, 0, lengths)
+        offsets, long_offsets = (
+            np.concatenate([[0], np.cumsum(x)]) + begin
+            for x, begin in ((short, 0), (lengths[long], int(short.sum())))
+        )
+        if long.any():
+            behind = np.repeat(long, lengths)
+            entries = tuple(np.concatenate([x[~behind], x[behind]]) for x in entries)
+        return _List(list(entries), offsets.astype(np.uint32), long_offsets.astype(np.uint32))
 
 
 def to_montgomery(witness: DeviceVec, stream: Stream) -> DeviceVec:
@@ -252,8 +304,8 @@ def _check(indptr: Any, indices: Any, values: Any, identity: int) -> None:
         raise ValueError("indptr must not decrease")
     if identity < 0:
         raise ValueError(f"identity is a number of rows, not {identity}")
-    if max(nnz, len(indptr) - 1) + identity >= 1 << 32:
-        raise ValueError(f"{nnz} entries: the GPU takes fewer than 2^32, evaluate such a matrix on the CPU")
+    if max(nnz, len(indptr) - 1) + identity >= 1 << 31:
+        raise ValueError(f"{nnz} entries in {len(indptr) - 1} rows: {_TOO_MANY}")
 
 
 def _uploaded(array: NDArray[Any], device: Device, stream: Stream) -> DeviceVec:
