@@ -15,7 +15,7 @@ from pinzk._core.device import Device, DeviceVec, Stream
 from pinzk._core.memory import PinnedVec
 from pinzk._testing import TOY
 from pinzk.curves import Curve, Field, Words
-from pinzk.errors import BackendUnavailable, UseAfterRelease
+from pinzk.errors import UseAfterRelease
 from pinzk.formats.zkey import Zkey
 from pinzk.stages import device_sparse, quotient
 from pinzk.stages.device_quotient import DeviceQuotient
@@ -68,14 +68,6 @@ def test_colliding_hashes_cost_room_and_nothing_else(bits: int, monkeypatch: pyt
 
 
 # ---- on a GPU ----
-
-
-@pytest.fixture(scope="module")
-def device() -> Device:
-    try:
-        return Device("cuda")
-    except BackendUnavailable as error:
-        pytest.skip(f"no GPU: {error}")
 
 
 def up(curve: Curve, array: Words, device: Device, stream: Stream) -> DeviceVec:
