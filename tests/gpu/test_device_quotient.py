@@ -214,7 +214,7 @@ def test_what_does_not_fit_is_refused_before_anything_happens(device: Device) ->
         h.prepared(other, good)
     with pytest.raises(TypeError, match="c holds elements of bytes"):
         h.bellman(good, good, PinnedVec("bytes", 8))
-    with pytest.raises(TypeError, match="c must be a PinnedVec or a function that writes rows, not ndarray"):
+    with pytest.raises(TypeError, match="c must be a PinnedVec, an Uploaded or a function that writes rows"):
         h.bellman(good, good, rows(BN254, 8, 1))  # type: ignore[arg-type]
     with pytest.raises(UseAfterRelease):
         h.snarkjs(good, released)
