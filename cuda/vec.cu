@@ -46,6 +46,18 @@ extern "C" __global__ void vec_powers(u64* out, const u64* squares, const int lo
   }
 }
 
+// x[i] *= low[e mod m] high[e / m], m = 2^log_low: with low[j] = c base^j and high[j] = base^(m j) that is c base^e.
+// e is the index inside a vector of 2^log_n, bit-reversed where `reversed`
+extern "C" __global__ void vec_scale_powers(u64* x, const u64* low, const u64* high, const int log_low, const int log_n,
+                                            const u32 reversed, const u64 n) {
+  const u64 mask = (u64(1) << log_n) - 1, low_mask = (u64(1) << log_low) - 1;
+  for (u64 i = first(); i < n; i += stride()) {
+    const u64 e = reversed && log_n ? __brevll(i & mask) >> (64 - log_n) : i & mask;
+    const Fr factor = load(low + 4 * (e & low_mask)) * load(high + 4 * (e >> log_low));
+    store(x + 4 * i, load(x + 4 * i) * factor);
+  }
+}
+
 // out = in with the index of every element of a vector of 2^log_n bit-reversed; out is not in
 extern "C" __global__ void vec_bit_reverse(u64* out, const u64* in, const int log_n, const u64 n) {
   const u64 mask = (u64(1) << log_n) - 1;

@@ -36,6 +36,11 @@ COMMANDS: dict[tuple[str, ...], tuple[str, str, str]] = {
         "warmup",
         "compile the kernels for a GPU, so that the first proof does not wait",
     ),
+    ("devices",): (
+        "cli_devices",
+        "devices",
+        "say which GPUs are here, and whether pinzk can use them",
+    ),
     ("doctor",): ("cli_doctor", "doctor", "say what pinzk finds on this machine"),
 }
 CUT_OFF = 128 + signal.SIGPIPE  # what a shell shows for a command whose reader went away

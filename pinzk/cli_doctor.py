@@ -15,10 +15,11 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import backend, kernel_cache, kernels
+from . import backend, cli_devices, kernel_cache, kernels
 from ._core import control_group, cpu
 from .cli_report import Reporter, environment_problems, print_json, print_table
-from .errors import PinzkError
+from .errors import DeviceError, PinzkError
+from .groth16.prover import select_backend
 
 VARIABLES = ("PINZK_DEVICE", "PINZK_NUM_THREADS", "PINZK_CACHE_DIR", "PINZK_MAX_PINNED", "PINZK_LOG")
 CPU_FEATURES = (
@@ -66,7 +67,8 @@ def examine() -> dict[str, Any]:
         "page_locking_limit": _memlock(),
         "cache_folder": _cache_folder(),
         "kernels": _kernels(),
-        "backend": _backend(),
+        "backend": _backend(select_backend),
+        "backend_of_transforms": _backend(backend.select),
         "cuda_driver": _cuda_driver(),
         "nvrtc": _nvrtc(),
         "cuda_bindings": _version("cuda-bindings"),
@@ -141,10 +143,10 @@ def _first_match(path: str, pattern: str) -> str | None:
 # ---- cache and GPU ----
 
 
-def _backend() -> str:
-    """What a proof would run on now."""
+def _backend(choose: Callable[[str], backend.Backend]) -> str:
+    """What work would run on now."""
     try:
-        return backend.select("auto")
+        return backend.name_of(choose("auto"))
     except (ValueError, PinzkError) as error:
         return str(error)
 
@@ -179,53 +181,17 @@ def _load(names: Iterable[str]) -> tuple[ctypes.CDLL | None, str]:
 
 
 def _cuda_driver() -> str:
-    library, name = _load(["libcuda.so.1"])
-    if library is None:
-        return f"not there ({name}): proofs run on the CPU"
-    version = ctypes.c_int(0)
-    if library.cuDriverGetVersion(ctypes.byref(version)) != 0:
-        return f"{name} does not answer: proofs run on the CPU"
-    return f"{name}, CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+    try:
+        return cli_devices.driver()
+    except DeviceError as error:
+        return str(error)
 
 
 def _devices() -> list[str]:
-    library, _ = _load(["libcuda.so.1"])
-    if library is None:
-        return []
-    if (code := library.cuInit(0)) != 0:
-        return [f"none: cuInit says {_cuda_error(library, code)}"]
-    count = ctypes.c_int(0)
-    if (code := library.cuDeviceGetCount(ctypes.byref(count))) != 0:
-        return [f"none: cuDeviceGetCount says {_cuda_error(library, code)}"]
-    names = []
-    for i in range(count.value):
-        text = ctypes.create_string_buffer(256)
-        library.cuDeviceGetName(text, 256, i)
-        names.append(f"cuda:{i} {text.value.decode(errors='replace')}, sm_{_architecture(library, i)}")
-    return names
-
-
-def architectures() -> list[int]:
-    """Compute capability, 10 major + minor, of each GPU that is here."""
-    library, _ = _load(["libcuda.so.1"])
-    count = ctypes.c_int(0)
-    if library is None or library.cuInit(0) != 0 or library.cuDeviceGetCount(ctypes.byref(count)) != 0:
-        return []
-    return [_architecture(library, i) for i in range(count.value)]
-
-
-def _architecture(library: ctypes.CDLL, device: int) -> int:
-    major, minor = ctypes.c_int(0), ctypes.c_int(0)
-    library.cuDeviceGetAttribute(ctypes.byref(major), 75, device)  # COMPUTE_CAPABILITY_MAJOR
-    library.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)  # _MINOR
-    return 10 * major.value + minor.value
-
-
-def _cuda_error(library: ctypes.CDLL, code: int) -> str:
-    text = ctypes.c_char_p()
-    if library.cuGetErrorName(code, ctypes.byref(text)) == 0 and text.value:
-        return f"{text.value.decode()} ({code})"
-    return f"error {code}"
+    return [
+        f"cuda:{d.index} {d.name}, sm_{d.sm}, {'usable' if d.usable else f'cannot be used: {d.why_not}'}"
+        for d in cli_devices.look()[0]
+    ]
 
 
 def _nvrtc() -> str:

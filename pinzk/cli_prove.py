@@ -9,12 +9,13 @@ import resource
 import time
 from typing import Any
 
-from . import Prover, ProvingKey, VerifyingKey, Witness, __version__, backend
+from . import Prover, ProvingKey, VerifyingKey, Witness, __version__
 from .cli_arguments import add_threads, curve_name, device_name, load_vk, use_threads
 from .cli_files import STANDARD, UsageError, check_paths, source, write_together
 from .cli_report import Reporter, print_json, print_result
 from .errors import KeyMismatchError
 from .formats.proof import public_json
+from .groth16.prover import select_backend
 from .groth16.verifier import why_invalid
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ def run_prove(options: argparse.Namespace, reporter: Reporter) -> int:
     if options.json and STANDARD in outputs.values():
         raise UsageError("--json and - both want standard output: name a file instead of -")
     use_threads(options.threads)
-    backend.select(options.device)  # before minutes of reading
+    select_backend(options.device)  # before minutes of reading
     if options.no_self_check:
         log.warning("--no-self-check: the proof is written without having been verified")
     vk = None if options.vk is None else load_vk(source(options.vk))

@@ -8,7 +8,7 @@ import argparse
 from . import kernels
 from ._core import cpu
 from .cli_arguments import add_threads, curve_name, use_threads
-from .cli_doctor import architectures
+from .cli_devices import architectures
 from .cli_report import Reporter, print_json, print_result
 from .curves import BLS12_381, BN254
 from .errors import BackendUnavailable

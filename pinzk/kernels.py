@@ -198,10 +198,15 @@ class Builder:
             return None
         return _cubin(unit, *found, "shipped", start)
 
-    def _make(self, unit: Unit, sm: int) -> Cubin:
+    def find(self, unit: Unit, sm: int) -> Cubin | None:
+        """See the module's `find`."""
+        return self._look(unit, sm)[0]
+
+    def _look(self, unit: Unit, sm: int) -> tuple[Cubin | None, str, str, str]:
+        """What there is, and for what to compile: architecture, compiler, key."""
         start = time.perf_counter()
         if came := self.find_shipped(unit, sm):
-            return came
+            return came, came.arch, came.compiler, came.key
         try:
             compiler, known = compiler_version(), known_architectures()
         except BackendUnavailable:
@@ -209,16 +214,21 @@ class Builder:
             for older in range(sm - 1, sm // 10 * 10 - 1, -1):
                 if came := self.find_shipped(unit, older):
                     log.info("%s for sm_%d: no NVRTC, using the code for %s", unit, sm, came.arch)
-                    return came
+                    return came, came.arch, came.compiler, came.key
             raise
         arch = architecture(sm, known)
         key = self.key(unit, arch, compiler)
-        name = f"{unit}-{arch}-{key[:16]}.kernel"
-        if found := self.disk.get(name, key):
-            return _cubin(unit, *found, "cache", start)
+        found = self.disk.get(_cached_name(unit, arch, key), key)
+        return _cubin(unit, *found, "cache", start) if found else None, arch, compiler, key
+
+    def _make(self, unit: Unit, sm: int) -> Cubin:
+        start = time.perf_counter()
+        found, arch, compiler, key = self._look(unit, sm)
+        if found:
+            return found
         image, text = compile_program(f"{unit}.cu", unit.source, self.closure(unit), arch)
         header = {"unit": str(unit), "arch": arch, "compiler": compiler, "key": key, "log": text}
-        self.disk.put(name, header, image)
+        self.disk.put(_cached_name(unit, arch, key), header, image)
         made = _cubin(unit, header, image, "compiled", start)
         log.info("compiled %s for %s by NVRTC %s in %.1f s", unit, arch, compiler, made.seconds)
         return made
@@ -237,6 +247,10 @@ def _included(text: str) -> list[str]:
 
 def _package_folder(name: str) -> Traversable:
     return importlib.resources.files(__package__) / name
+
+
+def _cached_name(unit: Unit, arch: str, key: str) -> str:
+    return f"{unit}-{arch}-{key[:16]}.kernel"
 
 
 def shipped_name(unit: Unit, sm: int) -> str:
@@ -281,6 +295,17 @@ def build(unit: Unit, sm: int) -> Cubin:
         The device is too old; or the code has to be compiled and NVRTC is not installed.
     """
     return _process().build(unit, sm)
+
+
+def find(unit: Unit, sm: int) -> Cubin | None:
+    """What `build` would not have to compile: the unit's code among the files of pinzk or in the cache; None otherwise.
+
+    Raises
+    ------
+    BackendUnavailable
+        As `build`: there could be no code for that device.
+    """
+    return _process().find(unit, sm)
 
 
 _loaded: dict[tuple[Unit, Device], Module] = {}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import resource
 import signal
 import subprocess
@@ -516,7 +517,8 @@ def test_doctor_and_version(pinzk):
 
     succeeds(pinzk("--version"), f"pinzk {package.__version__}\n")
     found = json.loads(succeeds(pinzk("doctor", "--json")))
-    assert found["pinzk"] == package.__version__ and found["backend"] in ("cpu", "cuda")
+    assert found["pinzk"] == package.__version__ and found["backend"] == "cpu"
+    assert re.fullmatch(r"cpu|cuda:\d+", found["backend_of_transforms"])
     assert int(found["threads"]) >= 1 and found["problems"] == []
     text = succeeds(pinzk("doctor"))
     assert all(name.replace("_", " ") in text for name in found)

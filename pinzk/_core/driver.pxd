@@ -51,6 +51,7 @@ cdef int stream_is_capturing(Stream stream, int* capturing) noexcept nogil
 # Devices; no context is made.
 cdef int device_count(int* n) noexcept nogil
 cdef int device_facts(int ordinal, Facts* facts) noexcept nogil
+cdef int driver_version(int* version) noexcept nogil
 
 # Streams (without the implicit waits of the default stream) and events that tell the time.
 cdef int stream_create(Context context, Stream* stream) noexcept nogil
@@ -59,6 +60,8 @@ cdef int stream_synchronize(Context context, Stream stream) noexcept nogil
 cdef int stream_wait_event(Context context, Stream stream, Event event) noexcept nogil
 cdef int timed_event(Context context, Event* event, Stream stream) noexcept nogil
 cdef int event_synchronize(Event event) noexcept nogil
+# An event behind all the work of the context so far, whoever enqueued it.
+cdef int context_event(Context context, Event* event) noexcept nogil
 cdef int event_elapsed(float* ms, Event since, Event until) noexcept nogil
 
 # Device memory, from a pool that keeps what is freed. On return of device_alloc it may be used by any stream.
@@ -66,6 +69,9 @@ cdef int memory_pool_create(Context context, int ordinal, MemoryPool* pool) noex
 cdef int memory_pool_trim(Context context, MemoryPool pool) noexcept nogil
 cdef int device_alloc(Context context, MemoryPool pool, Stream stream, uint64_t* pointer, size_t nbytes) noexcept nogil
 cdef int device_free(Context context, Stream stream, uint64_t pointer) noexcept nogil
+cdef int memory_info(Context context, size_t* free, size_t* total) noexcept nogil
+# The device that an address belongs to; INVALID_VALUE if it is none of the driver's.
+cdef int pointer_device(Context context, uint64_t pointer, int* ordinal) noexcept nogil
 cdef int host_to_device(Context context, uint64_t to, const void* source, size_t nbytes, Stream stream) noexcept nogil
 cdef int device_to_host(Context context, void* to, uint64_t source, size_t nbytes, Stream stream) noexcept nogil
 

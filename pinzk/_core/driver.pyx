@@ -202,6 +202,9 @@ ctypedef cu.CUresult (*_StreamCreate)(cu.CUstream*, unsigned int) noexcept nogil
 ctypedef cu.CUresult (*_OfStream)(cu.CUstream) noexcept nogil
 ctypedef cu.CUresult (*_WaitEvent)(cu.CUstream, cu.CUevent, unsigned int) noexcept nogil
 ctypedef cu.CUresult (*_Elapsed)(float*, cu.CUevent, cu.CUevent) noexcept nogil
+ctypedef cu.CUresult (*_ContextRecord)(cu.CUcontext, cu.CUevent) noexcept nogil
+ctypedef cu.CUresult (*_MemGetInfo)(size_t*, size_t*) noexcept nogil
+ctypedef cu.CUresult (*_PointerGet)(void*, cu.CUpointer_attribute, cu.CUdeviceptr) noexcept nogil
 ctypedef cu.CUresult (*_PoolCreate)(cu.CUmemoryPool*, const cu.CUmemPoolProps*) noexcept nogil
 ctypedef cu.CUresult (*_PoolSet)(cu.CUmemoryPool, cu.CUmemPool_attribute, void*) noexcept nogil
 ctypedef cu.CUresult (*_PoolTrim)(cu.CUmemoryPool, size_t) noexcept nogil
@@ -332,6 +335,10 @@ cdef int device_facts(int ordinal, Facts* facts) noexcept nogil:
     return code
 
 
+cdef int driver_version(int* version) noexcept nogil:
+    return _code((<_Count>cu.cuDriverGetVersion)(version))
+
+
 # ---- streams and events of a device; a context is current where one is needed ----
 
 cdef int stream_create(Context context, Stream* stream) noexcept nogil:
@@ -372,6 +379,16 @@ cdef int timed_event(Context context, Event* event, Stream stream) noexcept nogi
                 event_destroy(event[0])
                 event[0] = NULL
         leave()
+    return code
+
+
+cdef int context_event(Context context, Event* event) noexcept nogil:
+    cdef int code = event_create(context, event)
+    if code == 0:
+        code = _code((<_ContextRecord>cu.cuCtxRecordEvent)(<cu.CUcontext>context, <cu.CUevent>event[0]))
+        if code != 0:
+            event_destroy(event[0])
+            event[0] = NULL
     return code
 
 
@@ -429,6 +446,23 @@ cdef int device_free(Context context, Stream stream, uint64_t pointer) noexcept 
     cdef int code = enter(context)
     if code == 0:
         code = _code((<_FreeAsync>cu.cuMemFreeAsync)(<cu.CUdeviceptr>pointer, <cu.CUstream>stream))
+        leave()
+    return code
+
+
+cdef int memory_info(Context context, size_t* free, size_t* total) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_MemGetInfo>cu.cuMemGetInfo)(free, total))
+        leave()
+    return code
+
+
+cdef int pointer_device(Context context, uint64_t pointer, int* ordinal) noexcept nogil:
+    cdef int code = enter(context)
+    if code == 0:
+        code = _code((<_PointerGet>cu.cuPointerGetAttribute)(
+            ordinal, cu.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, <cu.CUdeviceptr>pointer))
         leave()
     return code
 

@@ -22,6 +22,7 @@ import numpy as np
 from .. import backend
 from .._core import cpu
 from .._core.assignment import ProvingAssignment
+from .._core.device import Device
 from .._core.memory import PinnedPool
 from ..curves import Field, Group, Words
 from ..errors import SelfCheckError, UseAfterRelease, WitnessError
@@ -44,8 +45,8 @@ class Prover:
     Parameters
     ----------
     key : ProvingKey
-    device : str, default "auto"
-        See `pinzk.backend.select`.
+    device : str or Device, default "auto"
+        See `select_backend`.
     pool : PinnedPool, optional
         Where the prover's own assignments live. Default: one of its own, pageable, as the CPU needs nothing pinned.
     self_check : bool, default True
@@ -65,12 +66,12 @@ class Prover:
         self,
         key: ProvingKey,
         *,
-        device: str = "auto",
+        device: str | Device = "auto",
         pool: PinnedPool | None = None,
         self_check: bool = True,
         threads: int | None = None,
     ) -> None:
-        backend.select(device)
+        select_backend(device)
         self._threads = cpu.num_threads(threads)
         self._self_check = bool(self_check)
         self._engine: Engine | None = CpuEngine(key.record, self._threads)
@@ -242,6 +243,11 @@ class Prover:
         if self._own is None or not self._own.is_of_this_process():
             self._own = Own()
         return self._own
+
+
+def select_backend(device: str | Device) -> backend.Backend:
+    """The backend that makes proofs, for a `device=` argument: see `pinzk.backend.select`."""
+    return backend.select(device, cpu_only="proofs")  # until there is a prover for GPUs
 
 
 def _blinding(fr: Field) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from .. import backend
 from .._core import cpu
+from .._core.device import Device
 from ..curves import BLS12_381, Curve, Group, Words
 from ..formats.bellman import BellmanKey
 from ..formats.sparse import SparseRows
@@ -29,7 +30,7 @@ from .keys import ProvingKey
 log = logging.getLogger(__name__)
 
 
-def setup(r1cs: R1cs, *, kind: str = "snarkjs", device: str = "auto") -> ProvingKey:
+def setup(r1cs: R1cs, *, kind: str = "snarkjs", device: str | Device = "auto") -> ProvingKey:
     """Make a proving key for tests and benchmarks. **Never for real proofs**: this process knew the toxic waste.
 
     Parameters
@@ -37,7 +38,7 @@ def setup(r1cs: R1cs, *, kind: str = "snarkjs", device: str = "auto") -> Proving
     r1cs : R1cs
     kind : {"snarkjs", "bellman"}
         Whose mathematics and file format the key follows.
-    device : str, default "auto"
+    device : str or Device, default "auto"
 
     Returns
     -------
@@ -52,7 +53,7 @@ def setup(r1cs: R1cs, *, kind: str = "snarkjs", device: str = "auto") -> Proving
     """
     if kind not in _KINDS:
         raise ValueError(f"kind must be 'snarkjs' or 'bellman', not {kind!r}")
-    backend.select(device)
+    backend.select(device, cpu_only="set-ups")
     log.warning("set-up by a single party: the key is for tests and benchmarks only")
     return _setup(r1cs, ToxicWaste.random(r1cs.curve), kind)
 

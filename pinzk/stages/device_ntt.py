@@ -153,15 +153,15 @@ class DeviceNtt:
         """``out = v`` with the index inside every vector of n bit-reversed; `out` is not v."""
         self._elements("vec", "vec_bit_reverse", len(v), (out, v, self.log_n, len(v)), stream)
 
-    def powers(self, base: int, first: int, stream: Stream, *, reversed_order: bool) -> DeviceVec:
-        """A new vector of first * base**i, i < n, natural or bit-reversed order."""
-        fr = self.curve.fr
-        out = DeviceVec(fr, self.size, self.device)
-        out.commit(self.size)
-        constants = self._upload(fr, fr.encode([first, *_squares(base, self.log_n, fr)]), stream)
-        self._elements(
-            "vec", "vec_powers", self.size, (out, constants, self.log_n, int(reversed_order)), stream
-        )
+    def powers(
+        self, base: int, first: int, stream: Stream, *, reversed_order: bool = False, log_n: int | None = None
+    ) -> DeviceVec:
+        """A new vector of first * base**i, i < n or 2**log_n, natural or bit-reversed order."""
+        fr, log_n = self.curve.fr, self.log_n if log_n is None else log_n
+        out = DeviceVec(fr, 1 << log_n, self.device)
+        out.commit(1 << log_n)
+        constants = self._upload(fr, fr.encode([first, *_squares(base, log_n, fr)]), stream)
+        self._elements("vec", "vec_powers", 1 << log_n, (out, constants, log_n, int(reversed_order)), stream)
         constants.release()
         return out
 

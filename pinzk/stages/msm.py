@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import backend
 from .._core import cpu
+from .._core.device import Device
 from ..curves import Group, Words
 from ..errors import FormatError
 
@@ -19,7 +20,7 @@ def msm(
     scalars: Words,
     *,
     canonical: bool = False,
-    device: str = "auto",
+    device: str | Device = "auto",
     stream: Any = None,
     threads: int | None = None,
 ) -> Words:
@@ -35,7 +36,7 @@ def msm(
     scalars : ndarray of uint64, shape (n, 4)
         Below the group's order; Montgomery form, or canonical where `canonical` says so.
     canonical : bool, default False
-    device : str, default "auto"
+    device : str or Device, default "auto"
     stream : optional
         A stream of the device; there is none on the CPU.
     threads : int, optional
@@ -61,7 +62,7 @@ def msm(
     >>> bool((six == msm(g1, bases[:1], fr.encode([6]))).all())
     True
     """
-    backend.select(device)
+    backend.select(device, cpu_only="multi-scalar products")
     if stream is not None:
         raise ValueError("stream: the CPU backend has no streams")
     p = _rows("bases", bases, group.limbs)

@@ -10,13 +10,20 @@ from __future__ import annotations
 
 import operator
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import backend
 from .._core import cpu
+from .._core.device import Device, DeviceVec
+from .._core.memory import PinnedVec
 from ..curves import Curve, Words
+from .arrays import check_rows, check_vector, expected
+
+if TYPE_CHECKING:
+    from .device_domain import DeviceDomain
+
 
 _ROOT_BASE: dict[str, dict[str, int]] = {
     "snarkjs": {},
@@ -27,8 +34,21 @@ _ROOT_BASE: dict[str, dict[str, int]] = {
 class Domain:
     """The subgroup of order n = 2**log_n in a curve's scalar field.
 
-    Transforms take and return arrays of shape (n, 4), Montgomery form, natural order; the argument is left as it was. Tables
-    of roots are made at their first use and kept: at most n elements. Safe to use from several threads.
+    Transforms take one vector of n elements or a batch of k, Montgomery form, natural order, leave it as it was, and answer
+    in kind:
+
+    ==========================================  ===================  ===================================================
+    argument                                    shape or length      answer
+    ==========================================  ===================  ===================================================
+    ndarray of uint64                           (n, 4), (k, n, 4)    ndarray of that shape
+    `PinnedVec` of the scalar field             n, k n               `PinnedVec` of that length, of the same pool
+    `DeviceVec` of the scalar field             n, k n               `DeviceVec` of that length
+    device array of uint64 or int64, by DLPack  (n, 4), (k, n, 4)    `DeviceVec` of k n, to be taken back without a copy:
+    or ``__cuda_array_interface__``                                  ``cupy.asarray(out)``, ``torch.from_dlpack(out)``
+    ==========================================  ===================  ===================================================
+
+    The first two do on any device, the others with a domain on their GPU. Tables of roots are made at their first use and
+    kept: at most n elements on the CPU, 64 n bytes for each direction on a GPU. Safe to use from several threads.
 
     Parameters
     ----------
@@ -37,9 +57,10 @@ class Domain:
         From 0 to the two-adicity of the field: 28 on BN254, 32 on BLS12-381.
     root : {"snarkjs", "bellman"}
         Whose 2**s-th root of unity; it belongs to the key file's format and has no default.
-    device : str, default "auto"
+    device : str or Device, default "auto"
+        See `pinzk.backend.select`. On a GPU the kernels are loaded now, and compiled where that was never done.
     threads : int, optional
-        Threads of each transform; by default what `PINZK_NUM_THREADS` or the machine says.
+        Threads of each transform on the CPU; by default what `PINZK_NUM_THREADS` or the machine says.
 
     Attributes
     ----------
@@ -47,11 +68,14 @@ class Domain:
         n.
     omega : int
         The primitive n-th root, canonical.
+    device : "cpu" or Device
 
     Raises
     ------
     ValueError
         `log_n` is out of range, or `root` is not a name above.
+    BackendUnavailable
+        The device that was asked for cannot be used.
 
     Examples
     --------
@@ -70,7 +94,7 @@ class Domain:
         log_n: int,
         *,
         root: str,
-        device: str = "auto",
+        device: str | Device = "auto",
         threads: int | None = None,
     ) -> None:
         if root not in _ROOT_BASE:
@@ -81,50 +105,61 @@ class Domain:
             raise ValueError(
                 f"log_n must be in [0, {fr.two_adicity}], the two-adicity of {fr.name}, not {log_n}"
             )
-        backend.select(device)
         cpu.num_threads(threads)
+        self.device = backend.select(device)
         self.curve, self.log_n, self.root, self.threads = curve, log_n, root, threads
         self.size = 1 << log_n
         self._base = _ROOT_BASE[root].get(curve.name, 5)
         self.omega = self._root_of_order(log_n)
+        self._on_device: DeviceDomain | None = None
+        if isinstance(self.device, Device):
+            from .device_domain import DeviceDomain  # a process without a GPU has no use for it
+
+            self._on_device = DeviceDomain(curve, log_n, self.omega, self.device)
 
     def __repr__(self) -> str:
-        return f"<Domain {self.curve.name} 2^{self.log_n}, root of {self.root}>"
+        where = backend.name_of(self.device)
+        return f"<Domain {self.curve.name} 2^{self.log_n}, root of {self.root}, on {where}>"
 
-    def ntt(self, v: Words) -> Words:
-        """Values at the roots of the polynomial with coefficients `v`: sum_j v_j omega**(j k)."""
-        out = self._copy(v)
-        self.dif(out)
-        cpu.bit_reverse(self.curve.fr, out, threads=self.threads)
-        return out
+    def ntt(self, v: Any, *, stream: Any = None) -> Any:
+        """Values at the roots of the polynomial with coefficients `v`: sum_j v_j omega**(j k).
 
-    def intt(self, v: Words) -> Words:
+        Parameters
+        ----------
+        v : ndarray, PinnedVec, DeviceVec or device array
+            As the class says.
+        stream : Stream, int or object with ``__cuda_stream__``, optional
+            For device arrays: the call enqueues its work and returns; that work is behind what is on `stream` now, and
+            what comes to `stream` later is behind it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Not an array of this domain, or on another device.
+        BudgetExceeded
+            The answer does not fit on the device.
+        """
+        return self._transform(v, 1, False, stream)
+
+    def intt(self, v: Any, *, stream: Any = None) -> Any:
         """Coefficients of the polynomial with values `v` at the roots; the inverse of `ntt`."""
-        return self.coset_intt(v, 1)
+        return self._transform(v, 1, True, stream)
 
-    def coset_ntt(self, v: Words, shift: int | None = None) -> Words:
+    def coset_ntt(self, v: Any, shift: int | None = None, *, stream: Any = None) -> Any:
         """Values at shift * omega**k of the polynomial with coefficients `v`.
 
         Parameters
         ----------
-        v : ndarray of uint64, shape (n, 4)
+        v, stream
+            As in `ntt`.
         shift : int, optional
             Canonical, not zero. By default `default_shift`.
         """
-        out = self._copy(v)
-        self._scale(out, self._checked_shift(shift), 1)
-        self.dif(out)
-        cpu.bit_reverse(self.curve.fr, out, threads=self.threads)
-        return out
+        return self._transform(v, self._checked_shift(shift), False, stream)
 
-    def coset_intt(self, v: Words, shift: int | None = None) -> Words:
+    def coset_intt(self, v: Any, shift: int | None = None, *, stream: Any = None) -> Any:
         """Coefficients of the polynomial with values `v` at shift * omega**k; the inverse of `coset_ntt`."""
-        r = self.curve.fr.modulus
-        out = self._copy(v)
-        self.dif_inverse(out)
-        cpu.bit_reverse(self.curve.fr, out, threads=self.threads)
-        self._scale(out, pow(self._checked_shift(shift), -1, r), pow(self.size, -1, r))
-        return out
+        return self._transform(v, self._checked_shift(shift), True, stream)
 
     @property
     def default_shift(self) -> int:
@@ -215,8 +250,37 @@ class Domain:
             raise ValueError(f"shift must be in (0, modulus of {self.curve.fr.name})")
         return shift
 
-    def _copy(self, v: Any) -> Words:
-        if not isinstance(v, np.ndarray) or v.dtype != np.uint64 or v.shape != (self.size, 4):
-            got = f"{v.dtype}{list(v.shape)}" if isinstance(v, np.ndarray) else type(v).__name__
-            raise ValueError(f"expected an array uint64[{self.size}, 4], not {got}")
-        return np.array(v, order="C")
+    def _transform(self, v: Any, shift: int, inverse: bool, stream: Any) -> Any:
+        if self._on_device is not None:
+            return self._on_device.transform(v, shift, inverse=inverse, stream=stream)
+        if stream is not None:
+            raise ValueError("stream: the CPU backend has no streams")
+        if isinstance(v, PinnedVec):
+            check_vector(v, self.curve.fr, self.size)
+            out = PinnedVec(self.curve.fr, len(v), pool=v.pool)
+            out.extend(v.borrow())
+            self._in_place(out.borrow_mut().numpy(), shift, inverse)
+            return out
+        if isinstance(v, np.ndarray):
+            check_rows(v, self.size)
+            answer = np.array(v, order="C")
+            self._in_place(answer, shift, inverse)
+            return answer
+        if isinstance(v, DeviceVec) or hasattr(v, "__cuda_array_interface__"):
+            raise ValueError(
+                "the array is on a GPU and the domain on the CPU: make the domain with device='cuda'"
+            )
+        raise expected(self.size, v)
+
+    def _in_place(self, rows: Words, shift: int, inverse: bool) -> None:
+        r = self.curve.fr.modulus
+        for v in rows.reshape(-1, self.size, 4):
+            if inverse:
+                self.dif_inverse(v)
+            else:
+                if shift != 1:
+                    self._scale(v, shift, 1)
+                self.dif(v)
+            cpu.bit_reverse(self.curve.fr, v, threads=self.threads)
+            if inverse:
+                self._scale(v, pow(shift, -1, r), pow(self.size, -1, r))

@@ -181,13 +181,21 @@ typedef struct Stream {
   Work* work;
   struct Stream* next;
 } Stream;
+typedef struct Mark {
+  Stream* stream;
+  uint64_t at;
+} Mark;
 typedef struct Event {
   Context* context;
   Stream* stream;
   uint64_t at;
   int recorded, timed;
+  Mark* marks;  // in place of the one stream: all of a context
+  int n_marks;
 } Event;
 static long live_events, live_streams;
+static Stream** streams;  // all there ever were
+static int n_streams;
 
 // Automatic streams run at once, or late: only what somebody waits for, or asks about often enough. A wait that is missing
 // shows. 2: and now and then something else.
@@ -269,6 +277,8 @@ Stream* fake_stream(Context* c, int automatic) {
   Stream* s = calloc(1, sizeof *s);
   s->context = c, s->automatic = automatic;
   if (automatic) s->next = automatic_streams, automatic_streams = s;
+  streams = realloc(streams, (n_streams + 1) * sizeof *streams);
+  streams[n_streams++] = s;
   live_streams++;
   return s;
 }
@@ -284,6 +294,16 @@ long fake_live_events(void) { return live_events; }
 void* fake_current(void) { return depth ? stack[depth - 1] : 0; }
 void fake_make_current(Context* c) { depth = 0; if (c) stack[depth++] = c; }
 long fake_retained(int device) { return retained[device]; }
+
+// Handles 1 and 2 are the default streams of the current context, which run by themselves.
+static Stream* real(Stream* s) {
+  static Stream* defaults[CONTEXTS];
+  if ((uintptr_t)s != 1 && (uintptr_t)s != 2) return s;
+  Context* c = depth ? stack[depth - 1] : contexts;
+  Stream** d = &defaults[c - contexts];
+  if (!*d) *d = fake_stream(c, 1), live_streams--;
+  return *d;
+}
 
 // ---- the driver's functions ----
 
@@ -371,20 +391,24 @@ CUresult cuStreamCreate(Stream** s, unsigned flags) {
 CUresult cuStreamDestroy_v2(Stream* s) { BEGIN live_streams--; s->destroyed = 1; END(SUCCESS); }
 CUresult cuStreamWaitEvent(Stream* s, Event* e, unsigned flags) {
   BEGIN (void)flags;
+  s = real(s);
   if (!s || s->destroyed || !e->recorded) END(INVALID_HANDLE);
   s->waited++;  // the order itself is the test's, by advancing
   if (s->automatic && e->stream) add_work(s, (Work){.other = e->stream, .other_at = e->at});
+  for (int i = 0; s->automatic && i < e->n_marks; i++)
+    add_work(s, (Work){.other = e->marks[i].stream, .other_at = e->marks[i].at});
   END(SUCCESS);
 }
-long fake_waited(Stream* s) { return s->waited; }
+long fake_waited(Stream* s) { return real(s)->waited; }
 long fake_live_streams(void) { return live_streams; }
 CUresult cuStreamGetCtx(Stream* s, Context** c) {
   BEGIN
+  s = real(s);
   if (!s && !depth) END(INVALID_CONTEXT);
   *c = s ? s->context : stack[depth - 1];
   END(SUCCESS);
 }
-CUresult cuStreamIsCapturing(Stream* s, int* status) { BEGIN *status = s && s->capturing; END(SUCCESS); }
+CUresult cuStreamIsCapturing(Stream* s, int* status) { BEGIN s = real(s); *status = s && s->capturing; END(SUCCESS); }
 CUresult cuStreamSynchronize(Stream* s) {
   BEGIN
   if (s) reach(s, s->enqueued);
@@ -400,26 +424,51 @@ CUresult cuEventCreate(Event** e, unsigned flags) {
   live_events++;
   END(SUCCESS);
 }
-CUresult cuEventDestroy_v2(Event* e) { BEGIN live_events--; free(e); END(SUCCESS); }
+CUresult cuEventDestroy_v2(Event* e) { BEGIN live_events--; free(e->marks); free(e); END(SUCCESS); }
 CUresult cuEventRecord(Event* e, Stream* s) {
   BEGIN
+  s = real(s);
   if (s && (s->destroyed || e->context != s->context)) END(INVALID_HANDLE);  // an event of another device
   if (s && s->capturing) END(CAPTURE_UNSUPPORTED);
   e->stream = s, e->at = s ? enqueue(s) : 0, e->recorded = 1;
   if (s) finish(s);
   END(SUCCESS);
 }
+static int complete(Event* e) {  // under the mutex
+  if (!e->recorded) return 1;
+  if (!e->marks) return !e->stream || e->stream->done >= e->at;
+  for (int i = 0; i < e->n_marks; i++)
+    if (e->marks[i].stream->done < e->marks[i].at) return 0;
+  return 1;
+}
+// Let what it stands for run: a step of each stream, or all.
+static void reach_event(Event* e, uint64_t steps) {
+  for (int i = 0; i < e->n_marks || (!e->marks && e->stream && !i); i++) {
+    Mark m = e->marks ? e->marks[i] : (Mark){e->stream, e->at};
+    if (m.stream->done < m.at) reach(m.stream, steps ? m.stream->done + steps : m.at);
+  }
+}
 CUresult cuEventQuery(Event* e) {
   BEGIN
-  if (e->stream && e->stream->automatic && e->stream->done < e->at) reach(e->stream, e->stream->done + 1);
+  reach_event(e, 1);
   if (failed) END(failed);
-  END(!e->recorded || !e->stream || e->stream->done >= e->at ? SUCCESS : NOT_READY);
+  END(complete(e) ? SUCCESS : NOT_READY);
 }
 CUresult cuEventSynchronize(Event* e) {
   BEGIN
-  if (e->stream) reach(e->stream, e->at);
-  while (e->stream && e->stream->done < e->at) pthread_cond_wait(&changed, &mutex);
+  reach_event(e, 0);
+  while (!complete(e)) pthread_cond_wait(&changed, &mutex);
   END(failed);
+}
+// All that was enqueued on any stream of the context.
+CUresult cuCtxRecordEvent(Context* c, Event* e) {
+  BEGIN
+  if (e->context != c) END(INVALID_HANDLE);
+  free(e->marks);
+  e->marks = calloc(n_streams + 1, sizeof *e->marks), e->n_marks = 0, e->recorded = 1;
+  for (int i = 0; i < n_streams; i++)
+    if (streams[i]->context == c) e->marks[e->n_marks++] = (Mark){streams[i], streams[i]->enqueued};
+  END(SUCCESS);
 }
 
 CUresult cuEventElapsedTime_v2(float* ms, Event* a, Event* b) {  // a step of a clock is a millisecond
@@ -459,6 +508,18 @@ static int on_device(uint64_t p, size_t n) {
   for (Piece* x = pieces; x; x = x->next)
     if (p >= (uint64_t)x->base && p + n <= (uint64_t)x->base + x->nbytes) return 1;
   return 0;
+}
+CUresult cuMemGetInfo_v2(size_t* left, size_t* total) {
+  BEGIN
+  if (!depth) END(INVALID_CONTEXT);
+  *total = 16 << 20, *left = *total - live_device;
+  END(SUCCESS);
+}
+CUresult cuPointerGetAttribute(void* out, int attribute, uint64_t p) {
+  BEGIN
+  if (attribute != 9 || !on_device(p, 1)) END(INVALID_VALUE);
+  *(int*)out = 0;  // the device of all memory here
+  END(SUCCESS);
 }
 CUresult cuMemPoolCreate(int** pool, const void* props) { BEGIN (void)props; *pool = &memory_pool; END(SUCCESS); }
 CUresult cuMemPoolSetAttribute(int* pool, int attribute, void* value) {

@@ -7,6 +7,9 @@ from pinzk._core cimport driver
 from pinzk._core.memory.budget cimport MemoryBudget, Reservation
 
 
+cdef class Event
+
+
 cdef class _Home:
     cdef int ordinal
     cdef driver.Facts facts
@@ -17,7 +20,7 @@ cdef class _Home:
     cdef object lock                 # the user's: Device.lock
     cdef object guard                # of opening and sweeping
     cdef bint sweeping
-    cdef list pending                # (pointer, reservation, events): released, maybe still in use
+    cdef list pending                # (pointer, reservation, events): released, maybe still used; a view's (0, array, events)
     cdef list lost                   # the same, where a use can no longer be followed: never freed
 
     cdef int open(self) except -1
@@ -25,7 +28,8 @@ cdef class _Home:
     cdef list unfinished(self)
     cdef bint wait_oldest(self) except -1
     cdef Reservation reserve(self, size_t nbytes, str tag)
-    cdef void give_back(self, uint64_t pointer, Reservation held, dict uses, bint unknown) noexcept
+    cdef Event everything(self)
+    cdef void give_back(self, uint64_t pointer, object held, dict uses, bint unknown, bint shared) noexcept
 
 
 cdef class Device:

@@ -83,12 +83,13 @@ cdef class _Home:
                             code = driver.event_query(event.event)
                         if code != driver.SUCCESS:
                             break
-                    if code == driver.SUCCESS:
-                        pointer = entry[0]
+                    pointer = entry[0]
+                    if code == driver.SUCCESS and pointer:
                         with nogil:
                             code = driver.device_free(self.context, self.stream, pointer)
                     if code == driver.SUCCESS:
-                        (<Reservation>entry[1]).release()
+                        if pointer:
+                            (<Reservation>entry[1]).release()  # what is kept alive goes with `batch`, outside the lock
                     elif code == driver.NOT_READY:
                         self.pending.append(entry)
                     else:
@@ -128,10 +129,27 @@ cdef class _Home:
                     return held
                 raise self.budget.exceeded(nbytes, tag, "it does not fit on the device beside what is held")
 
-    cdef void give_back(self, uint64_t pointer, Reservation held, dict uses, bint unknown) noexcept:
-        """Take memory whose owner ended: to be freed when its uses are complete."""
+    cdef Event everything(self):
+        """An event behind all that was enqueued in the context so far, by other libraries too."""
+        cdef Event event = Event.__new__(Event)
+        cdef int code
+        event.home, event.generation = self, driver.generation()
+        with nogil:
+            code = driver.context_event(self.context, &event.event)
+        driver.check(code, "cuCtxRecordEvent")
+        return event
+
+    cdef void give_back(self, uint64_t pointer, object held, dict uses, bint unknown, bint shared) noexcept:
+        """Take memory whose owner ended: to be freed when its uses are complete.
+
+        `shared`: other libraries knew the address; they told nobody on which streams they used it.
+        """
         try:
-            entry = (pointer, held, [(<Stream>u).mark() if isinstance(u, Stream) else u for u in uses.values()])
+            if shared:
+                events = [self.everything()]
+            else:
+                events = [(<Stream>u).mark() if isinstance(u, Stream) else u for u in uses.values()]
+            entry = (pointer, held, events)
             (self.lost if unknown else self.pending).append(entry)
         except BaseException:  # a use that cannot be followed: a leak is better than a wrong proof
             self.lost.append((pointer, held, []))
@@ -260,6 +278,26 @@ cdef class Device:
     @property
     def lock(self):
         return self.home.lock
+
+    def memory(self):
+        """Bytes of device memory: free now, whoever uses the rest, and in all. Makes the device's context."""
+        cdef size_t free = 0, total = 0
+        cdef int code
+        self.home.open()
+        with nogil:
+            code = driver.memory_info(self.home.context, &free, &total)
+        driver.check(code, "cuMemGetInfo")
+        return free, total
+
+    @staticmethod
+    def driver_version():
+        """Version of CUDA that the driver is for: (13, 0)."""
+        cdef int version = 0, code
+        driver.ensure()
+        with nogil:
+            code = driver.driver_version(&version)
+        driver.check(code, "cuDriverGetVersion")
+        return version // 1000, version % 1000 // 10
 
     def settle(self, timeout=None):
         """Wait until all device memory that was released is free.

@@ -19,13 +19,18 @@ cdef class DeviceVec:
     cdef size_t limit                # elements that fit
     cdef Reservation held
     cdef dict uses                   # stream handle -> Stream of ours, or Event on a foreign one
-    cdef driver.Stream last          # the stream of the latest use
     cdef bint unknown                # a use could not be recorded
+    cdef bint shared                 # another library was told the address
+    cdef int exports                 # DLPack capsules and what was made of them
+    cdef object keep                 # of a view: what keeps the memory alive
     cdef int calls                   # calls in progress on it; under the GIL
     cdef int state
     cdef unsigned generation
     cdef object __weakref__
 
+    cdef object reader_stream(self)
+    cdef int shape_of(self, object elem) except -1
+    cdef void leave(self) noexcept
     cdef int check_live(self) except -1
     cdef int begin_use(self, Stream stream) except -1
     cdef int end_use(self, Stream stream) except -1

@@ -17,6 +17,10 @@ from pinzk._core.memory.vec cimport PinnedVec
 from pinzk.errors import BorrowError, ForkError, UseAfterRelease
 
 
+cdef enum:
+    LEGACY = 1  # CU_STREAM_LEGACY: the stream that other libraries mean by "default"
+
+
 @cython.no_gc  # the collector would clear `uses` before the vector dies; nothing that it holds leads back to it
 cdef class DeviceVec:
     """Field elements, points or bytes in device memory, with one owner.
@@ -29,6 +33,9 @@ cdef class DeviceVec:
     complete, as `PinnedVec.record_use` does. Order between streams is the caller's, by events.
     *Drop*: `release()`, ``with`` or garbage collection, once, from any thread, without waiting for the device: the memory is
     freed once every stream that used it is past that use.
+    *Other libraries* see it without a copy: ``torch.from_dlpack(vec)``, ``cupy.asarray(vec)``, as words of shape
+    (len, limbs). Both order the reader behind the uses so far. What DLPack made keeps the vector alive, and `release()`
+    raises `BorrowError` as long as it lives; ``__cuda_array_interface__`` has no such hold. The other way round: `view`.
 
     Parameters
     ----------
@@ -41,7 +48,7 @@ cdef class DeviceVec:
     ----------
     elem, device, capacity
     ptr : int
-        Device address; 0 if there is no memory. Uses of it in other libraries are not followed.
+        Device address; 0 if there is no memory. Uses of it in other libraries are not followed: take the protocols below.
     nbytes : int
         Bytes of the elements.
 
@@ -59,15 +66,7 @@ cdef class DeviceVec:
         cdef uint64_t pointer = 0
         if self.device is not None:
             raise TypeError("a DeviceVec is made once")
-        if isinstance(elem, str):
-            if elem != "bytes":
-                raise ValueError(f"elem must be a Field, a Group or 'bytes', not {elem!r}")
-            self.row, tag = 1, "bytes"
-        else:
-            if not hasattr(elem, "limbs") or not hasattr(elem, "name"):
-                raise TypeError(f"elem must be a Field, a Group or 'bytes', not {type(elem).__name__}")
-            self.limbs, tag = elem.limbs, elem.name
-            self.row = 8 * self.limbs
+        self.shape_of(elem)
         if n > (<size_t>1 << 62) // self.row:
             raise OverflowError(f"{n} elements of {self.row} bytes")
         nbytes = n * self.row
@@ -75,7 +74,7 @@ cdef class DeviceVec:
         self.home = device.home
         self.generation = driver.generation()
         self.uses = {}
-        self.held = self.home.reserve(nbytes, tag)
+        self.held = self.home.reserve(nbytes, "bytes" if self.limbs == 0 else elem.name)
         if nbytes:
             with nogil:
                 code = driver.device_alloc(self.home.context, self.home.pool, self.home.stream, &pointer, nbytes)
@@ -106,14 +105,29 @@ cdef class DeviceVec:
     def __cuda_array_interface__(self):
         self.check_live()
         shape = [self.n, self.limbs] if self.limbs else [self.n]
+        stream = self.reader_stream()
+        self.shared = True
         return {
             "version": 3,
             "shape": tuple(shape),
             "typestr": "<u8" if self.limbs else "|u1",
-            "data": (self.pointer, False),
+            "data": (self.pointer, self.keep is not None),
             "strides": None,
-            "stream": <uintptr_t>self.last or None,
+            "stream": stream,
         }
+
+    def __dlpack_device__(self):
+        self.check_live()
+        return 2, self.home.ordinal  # kDLCUDA
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        from pinzk._core.device.dlpack import capsule_of
+        return capsule_of(self, stream, max_version, dl_device, copy)
+
+    def events(self):
+        """An `Event` behind each use so far, for streams that come after them to wait for."""
+        self.check_live()
+        return [(<Stream>u).mark() if isinstance(u, Stream) else u for u in self.uses.values()]
 
     def commit(self, n):
         """Count n more elements, behind the last, which a kernel has written or will have when they are read."""
@@ -157,6 +171,8 @@ cdef class DeviceVec:
         cdef uint64_t to
         cdef void* source
         self.check_live()
+        if self.keep is not None:
+            raise BorrowError("a view of another library's memory is for reading: upload to a vector of its own")
         v = _pinned(self.elem, vec)
         cdef Stream s = stream_of(self.device, stream)
         self.check_live()
@@ -259,14 +275,16 @@ cdef class DeviceVec:
         ------
         UseAfterRelease
         BorrowError
-            Another thread is in a call with it; nothing was released.
+            Another thread is in a call with it, or arrays made of it by DLPack are alive; nothing was released.
         """
         self.check_live()
         if self.calls:
             raise BorrowError("a call on another thread uses this vector")
+        if self.exports:
+            raise BorrowError(f"the memory is exported by DLPack ({self.exports} times): drop the arrays made of it first")
         self.state = RELEASED
-        if self.pointer:
-            self.home.give_back(self.pointer, self.held, self.uses, self.unknown)
+        if self.pointer or self.keep is not None:
+            self.leave()
             self.home.sweep()
         else:
             self.held.release()
@@ -291,7 +309,42 @@ cdef class DeviceVec:
     def __dealloc__(self):
         # no_gc: what it holds is still there, whatever the garbage collector does
         if self.pointer and self.state == LIVE and not exiting() and self.generation == driver.generation():
-            self.home.give_back(self.pointer, self.held, self.uses, self.unknown)
+            self.leave()
+
+    cdef object reader_stream(self):
+        """A stream that is behind all uses so far, as ``__cuda_array_interface__`` wants one; None if there were none."""
+        cdef Stream s
+        if not self.uses:
+            return None
+        if len(self.uses) == 1:
+            (use,) = self.uses.values()
+            if isinstance(use, Stream) and not (<Stream>use).closed:
+                return <uintptr_t>(<Stream>use).stream
+        s = Stream(self.device, LEGACY)  # always there, where a stream of the uses may be gone
+        for event in self.events():
+            s.wait(event)
+        return LEGACY
+
+    cdef void leave(self) noexcept:
+        """Give the memory, or what keeps that of a view alive, to the device's home until its uses are complete."""
+        if self.keep is None:
+            self.home.give_back(self.pointer, self.held, self.uses, self.unknown, self.shared)
+        else:
+            self.home.give_back(0, self.keep, self.uses, self.unknown, self.shared)
+            self.keep = None
+
+    cdef int shape_of(self, object elem) except -1:
+        """Words and bytes of an element."""
+        if isinstance(elem, str):
+            if elem != "bytes":
+                raise ValueError(f"elem must be a Field, a Group or 'bytes', not {elem!r}")
+            self.row = 1
+        else:
+            if not hasattr(elem, "limbs") or not hasattr(elem, "name"):
+                raise TypeError(f"elem must be a Field, a Group or 'bytes', not {type(elem).__name__}")
+            self.limbs = elem.limbs
+            self.row = 8 * self.limbs
+        return 0
 
     cdef int check_live(self) except -1:
         if self.generation != driver.generation():
@@ -305,7 +358,6 @@ cdef class DeviceVec:
     cdef int begin_use(self, Stream stream) except -1:
         """Before work is enqueued: one of our streams is asked for an event at the release, not before."""
         self.uses[<uintptr_t>stream.stream] = stream
-        self.last = stream.stream
         return 0
 
     cdef int end_use(self, Stream stream) except -1:
