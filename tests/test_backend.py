@@ -18,18 +18,19 @@ from pinzk.stages.ntt import Domain
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_said", set())
+    monkeypatch.setattr(logging.getLogger("pinzk"), "propagate", True)  # the command line leaves it off
     backend._forget()
     monkeypatch.delenv("PINZK_DEVICE", raising=False)
 
 
 def test_cpu_by_name_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG, "pinzk"):
         assert backend.select("cpu") == "cpu"
     assert not caplog.records
 
 
 def test_auto_says_why_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, "pinzk"):
         assert [backend.select("auto", cpu_only="proofs") for _ in range(3)] == ["cpu"] * 3
     assert [r.message for r in caplog.records] == ["device auto: proofs run on the CPU alone in this version"]
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from .. import backend
 from .._core.device import Device, DeviceVec, Stream, launch, view
-from .._core.memory import PinnedVec
+from .._core.memory import PinnedPool, PinnedVec
 from ..curves import Curve
 from .arrays import check_rows, check_vector, expected
+from .device_load import copy, load
 from .device_ntt import DeviceNtt
 
 _KEPT = 8  # tables of shifts that are kept
@@ -53,12 +54,15 @@ class DeviceDomain:
                 )
             if isinstance(v, np.ndarray):
                 check_rows(v, self._size)
-                with PinnedVec.from_array(self._fr, np.ascontiguousarray(v).reshape(-1, 4)) as pinned:
-                    answer = self._on_host(pinned, shift, inverse)
-                with answer:
+                rows = v.reshape(-1, 4)
+                there = DeviceVec(self._fr, len(rows), self._device)
+                load(there, len(rows), copy(rows), self._stream)
+                with self._on_host(there, shift, inverse, PinnedPool.default()) as answer:
                     return np.array(answer.borrow().numpy()).reshape(v.shape)
             check_vector(v, self._fr, self._size)
-            return self._on_host(v, shift, inverse)
+            there = DeviceVec(self._fr, len(v), self._device)
+            there.upload(v, self._stream)
+            return self._on_host(there, shift, inverse, v.pool)
         theirs = None if stream is None else self._user_stream(stream)
         with self._lock:
             if theirs is not None:
@@ -81,13 +85,11 @@ class DeviceDomain:
             theirs.wait(done)
         return out
 
-    def _on_host(self, v: PinnedVec, shift: int, inverse: bool) -> PinnedVec:
-        out = PinnedVec(self._fr, len(v), pool=v.pool)
+    def _on_host(self, v: DeviceVec, shift: int, inverse: bool, pool: PinnedPool) -> PinnedVec:
+        out = PinnedVec(self._fr, len(v), pool=pool)
         with self._lock:
-            there = DeviceVec(self._fr, len(v), self._device)
-            there.upload(v, self._stream)
-            answer = self._enqueue(there, shift, inverse)
-            there.release()
+            answer = self._enqueue(v, shift, inverse)
+            v.release()
             answer.download(out, self._stream)
             answer.release()
             done = self._stream.record()

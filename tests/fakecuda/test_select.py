@@ -19,6 +19,7 @@ from pinzk.errors import BackendUnavailable, DeviceError
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch, fake: Fake) -> Iterator[None]:
     monkeypatch.setattr(backend, "_said", set())
+    monkeypatch.setattr(logging.getLogger("pinzk"), "propagate", True)  # the command line leaves it off
     monkeypatch.delenv("PINZK_DEVICE", raising=False)
     monkeypatch.setattr(kernels, "find", lambda unit, sm: None)  # with a compiler at hand
     backend._forget()
@@ -27,7 +28,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, fake: Fake) -> Iterator[None]:
 
 
 def test_auto_is_the_first_device(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG, "pinzk"):
         assert backend.select() == Device(0)
         assert backend.select("auto") == Device(0)
     assert not caplog.records
@@ -61,7 +62,7 @@ def test_what_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_device_that_another_process_holds(fake: Fake, caplog: pytest.LogCaptureFixture) -> None:
     """The first one is passed over by auto, and refused by name."""
     fake.fail("cuStreamCreate", 1, 46)
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, "pinzk"):
         assert backend.select() == Device(1)
     fake.fail("cuStreamCreate", 1, 46)
     with pytest.raises(DeviceError, match="Another process holds the device"):
@@ -81,7 +82,7 @@ def test_auto_says_for_each_device_why_not(
 
     monkeypatch.setattr(kernels, "find", find)
     calls = fake.calls("cuStreamCreate")
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, "pinzk"):
         assert [backend.select() for _ in range(3)] == ["cpu"] * 3
     assert asked == [90, 90]  # looked at once
     assert fake.calls("cuStreamCreate") == calls  # and no context was made for nothing
@@ -96,7 +97,7 @@ def test_what_has_no_gpu_code_touches_no_gpu(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fake: Fake
 ) -> None:
     first, calls = Device(0), fake.calls()
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, "pinzk"):
         assert backend.select(cpu_only="proofs") == "cpu"
         for name in ("cuda", "cuda:7", first):
             with pytest.raises(BackendUnavailable, match="proofs run on the CPU alone in this version"):

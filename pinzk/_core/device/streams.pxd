@@ -20,7 +20,7 @@ cdef class _Home:
     cdef object lock                 # the user's: Device.lock
     cdef object guard                # of opening and sweeping
     cdef bint sweeping
-    cdef list pending                # (pointer, reservation, events): released, maybe still used; a view's (0, array, events)
+    cdef list pending                # (pointer, reservation, events): released, maybe still used; views: (0, array, events)
     cdef list lost                   # the same, where a use can no longer be followed: never freed
 
     cdef int open(self) except -1
