@@ -295,6 +295,8 @@ class DeviceQuotient:
             v, there = self._room(vectors), None
             with self._part(f"rows of {name}", parts):
                 m = rows(v, 0, self.stream)
+            if not 0 <= m <= self._n:
+                raise ValueError(f"{name}: {m} rows were written, the domain has {self._n}")
         if m < self._n:
             self._elements("vec_zero", self._n - m, (v, m))
         return v, there

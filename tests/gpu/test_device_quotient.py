@@ -157,6 +157,48 @@ def test_rows_may_be_made_on_the_device(pipeline: str, device: Device) -> None:
     assert all(end.elapsed_ms(begin) >= 0 for _, begin, end in parts)
 
 
+def test_functions_that_fail_or_write_too_much(device: Device) -> None:
+    """The error passes, the device's memory comes back, and the next quotient is right."""
+    domain = Domain(BN254, 4, root="bellman", device="cpu")
+    h, good = DeviceQuotient(domain, device), rows(BN254, 16, 1)
+    vec = PinnedVec.from_array(BN254.fr, good)
+    h.prepared(vec, vec).release()  # tables
+    h.stream.synchronize()
+    device.settle(timeout=10)
+    used = device.budget.stats().used
+
+    def fails(out: DeviceVec, first: int, stream: Stream) -> int:
+        raise ZeroDivisionError
+
+    for bad, error in ((fails, ZeroDivisionError), (lambda out, first, stream: 17, ValueError)):
+        with pytest.raises(error):
+            h.prepared(vec, bad)
+        with pytest.raises(error):
+            h.bellman(vec, vec, bad)
+    gc.collect()
+    h.stream.synchronize()
+    device.settle(timeout=10)
+    assert device.budget.stats().used == used
+    got = on_host(h.prepared(vec, writer(good, device)), h.stream)
+    assert np.array_equal(got, on_cpu(domain, "prepared", [good, good]))
+
+
+def test_an_upload_may_begin_before_its_quotient(device: Device) -> None:
+    domain = Domain(BLS12_381, 7, root="bellman", device="cpu")
+    h, arrays = DeviceQuotient(domain, device), [rows(BLS12_381, m, m) for m in (128, 99, 1)]
+    for pipeline, count in PIPELINES.items():
+        vecs = [PinnedVec.from_array(BLS12_381.fr, x) for x in arrays[:count]]
+        begun = [h.upload(v, 1 + (pipeline == "snarkjs" and i == 1)) for i, v in enumerate(vecs)]
+        for v in vecs:
+            v.release()
+        assert np.array_equal(
+            on_host(getattr(h, pipeline)(*begun), h.stream), on_cpu(domain, pipeline, arrays[:count])
+        )
+    v = PinnedVec.from_array(BLS12_381.fr, arrays[0])
+    with pytest.raises(ValueError, match="b was uploaded to 128 elements, not 2 vectors of 128"):
+        h.snarkjs(v, h.upload(v))
+
+
 def test_pinned_memory_comes_home_after_the_upload(device: Device, pool: PinnedPool) -> None:
     domain = Domain(BN254, 10, root="snarkjs", device="cpu")
     h = DeviceQuotient(domain, device)
