@@ -30,7 +30,7 @@ from pinzk._core.device import Device, DeviceVec, Stream
 from pinzk._core.memory import MemoryBudget, PinnedPool, PinnedVec
 from pinzk.curves import Curve, Words
 from pinzk.stages import quotient
-from pinzk.stages.device_quotient import DeviceQuotient
+from pinzk.stages.device_quotient import DeviceQuotient, bit_reversed
 
 PIPELINES = {"snarkjs": ("snarkjs", 2, 6), "bellman": ("bellman", 3, 6), "prepared": ("bellman", 2, 4)}
 
@@ -44,11 +44,7 @@ def random_rows(curve: Curve, n: int, seed: int) -> Words:
 def on_cpu(domain: pinzk.Domain, pipeline: str, vecs: list[PinnedVec]) -> Words:
     arrays = [np.array(v.borrow().numpy()) for v in vecs]
     out = cpu.from_montgomery(domain.curve.fr, getattr(quotient, pipeline)(domain, *arrays))
-    if pipeline == "bellman":
-        out = np.concatenate([out, np.zeros((1, 4), np.uint64)])
-        cpu.bit_reverse(domain.curve.fr, out)
-        out = out[:-1]
-    return out
+    return out[bit_reversed(domain.log_n)] if pipeline == "bellman" else out
 
 
 def milliseconds(run: Callable[[], None], repeats: int) -> float:

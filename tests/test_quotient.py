@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from references import CURVES
 
-from pinzk import Domain
+from pinzk import BN254, Domain
+from pinzk._core import cpu
 from pinzk.curves import Curve
 from pinzk.stages import quotient
+from pinzk.stages.device_quotient import bit_reversed
 
 KINDS = [(c, root) for c in CURVES for root in ("snarkjs", "bellman")]
 every_kind = pytest.mark.parametrize(("curve", "root"), KINDS, ids=[f"{c.name}-{r}" for c, r in KINDS])
@@ -70,3 +72,10 @@ def test_a_prepared_key_gives_what_the_plain_key_gives(curve: Curve, root: str, 
             got
             == sum(x * point * pow(z, -1, r) for x, point in zip(fr.decode(plain), lagrange, strict=True)) % r
         )
+
+
+@pytest.mark.parametrize("log_n", [0, 1, 2, 5])
+def test_bit_reversed_order_is_that_of_the_transforms(log_n: int) -> None:
+    rows = np.repeat(np.arange(1 << log_n, dtype=np.uint64)[:, None], 4, axis=1)
+    cpu.bit_reverse(BN254.fr, rows)
+    assert bit_reversed(log_n).tolist() == rows[:-1, 0].tolist()

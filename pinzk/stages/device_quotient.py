@@ -15,6 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .. import backend
 from .._core.device import Device, DeviceVec, Event, Stream, launch
 from .._core.memory import PinnedVec
@@ -38,6 +41,17 @@ Rows: TypeAlias = PinnedVec | Uploaded | Callable[[DeviceVec, int, Stream], int]
 Parts: TypeAlias = list[tuple[str, Event, Event]]  # name, begin, end
 
 _BLOCK = 256
+
+
+def bit_reversed(log_n: int) -> NDArray[np.int64]:
+    """Which coefficient stands at each of the n - 1 positions of `DeviceQuotient.bellman`'s result.
+
+    A key's H points, loaded in this order, fit it: ``points[bit_reversed(log_n)]``.
+    """
+    order = np.zeros(1, np.int64)
+    for _ in range(log_n):
+        order = np.concatenate([2 * order, 2 * order + 1])
+    return order[:-1]  # the last is n - 1
 
 
 class DeviceQuotient:

@@ -19,7 +19,7 @@ from pinzk._testing import TOY
 from pinzk.curves import Curve, Words
 from pinzk.errors import BorrowError, UseAfterMove, UseAfterRelease
 from pinzk.stages import quotient
-from pinzk.stages.device_quotient import DeviceQuotient
+from pinzk.stages.device_quotient import DeviceQuotient, bit_reversed
 
 KINDS = [(c, root) for c in CURVES for root in ("snarkjs", "bellman")]
 every_kind = pytest.mark.parametrize(("curve", "root"), KINDS, ids=[f"{c.name}-{r}" for c, r in KINDS])
@@ -56,11 +56,7 @@ def on_cpu(domain: Domain, pipeline: str, arrays: list[Words]) -> Words:
     """In the device's form: canonical, a bellman key's in bit-reversed order."""
     full = [padded(x, domain.size) for x in arrays]
     out = cpu.from_montgomery(domain.curve.fr, getattr(quotient, pipeline)(domain, *full))
-    if pipeline == "bellman":
-        out = padded(out, domain.size)
-        cpu.bit_reverse(domain.curve.fr, out)
-        out = out[:-1]
-    return out
+    return out[bit_reversed(domain.log_n)] if pipeline == "bellman" else out
 
 
 PIPELINES = {"snarkjs": 2, "bellman": 3, "prepared": 2}
