@@ -6,10 +6,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from numpy.typing import NDArray
 
 from .._core.device import DeviceVec, Stream
 from .._core.memory import PinnedPool, PinnedVec
-from ..curves import Words
 
 # 4 MiB and eight threads carry 51 GB/s of the link's 55 on an H200; one thread 8 (docs/memory.md)
 CHUNK_BYTES, THREADS = 4 << 20, 8
@@ -18,7 +20,7 @@ CHUNK_BYTES, THREADS = 4 << 20, 8
 def load(
     out: DeviceVec,
     n: int,
-    fill: Callable[[int, Words], None],
+    fill: Callable[[int, NDArray[Any]], None],
     stream: Stream,
     *,
     pool: PinnedPool | None = None,
@@ -32,7 +34,8 @@ def load(
         New; its length becomes n.
     n : int
     fill : function of (int, ndarray)
-        Writes the elements from that index on into an array, shape (rows, limbs); called from several threads.
+        Writes the elements from that index on into an array, shape (rows, limbs), of bytes (rows,); called from several
+        threads.
     stream : Stream
         Work behind it on this stream finds the elements there.
     pool : PinnedPool, optional
@@ -44,7 +47,7 @@ def load(
     Exception
         What `fill` raised, once no thread is in it any more.
     """
-    rows = max(1, CHUNK_BYTES // (8 * out.elem.limbs))
+    rows = CHUNK_BYTES if out.elem == "bytes" else max(1, CHUNK_BYTES // (8 * out.elem.limbs))
     numbers = itertools.count()  # next() is atomic
     out.commit(n)
 
@@ -68,10 +71,10 @@ def load(
             done.result()
 
 
-def copy(array: Words) -> Callable[[int, Words], None]:
+def copy(array: NDArray[Any]) -> Callable[[int, NDArray[Any]], None]:
     """A `fill` that takes rows from an array."""
 
-    def fill(first: int, rows: Words) -> None:
+    def fill(first: int, rows: NDArray[Any]) -> None:
         rows[:] = array[first : first + len(rows)]
 
     return fill

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from .. import backend
 from .._core import cpu
 from .._core.device import Device, DeviceVec, Stream, launch
-from .._core.memory import PinnedVec
 from ..curves import Curve, Field, Words
+from .device_load import copy, load
 
 _BLOCK = 256
 _LONGEST = 24  # entries of a row for one thread; a warp takes longer ones
 _PIECE = 1 << 20  # entries at a time, on the host
-_UPLOAD = 1 << 25  # bytes at a time
 
 
 _TOO_MANY = "the GPU takes fewer than 2^31, evaluate such a matrix on the CPU"
@@ -311,8 +310,6 @@ def _check(indptr: Any, indices: Any, values: Any, identity: int) -> None:
 def _uploaded(array: NDArray[Any], device: Device, stream: Stream) -> DeviceVec:
     raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     out = DeviceVec("bytes", len(raw), device)
-    for begin in range(0, len(raw), _UPLOAD):
-        pinned = PinnedVec.from_array("bytes", raw[begin : begin + _UPLOAD])
-        out.upload(pinned, stream, start=begin)
-        pinned.release()
+    if len(raw):
+        load(out, len(raw), copy(raw), stream)
     return out

@@ -38,6 +38,14 @@ def test_every_element_arrives(device: Device, monkeypatch: pytest.MonkeyPatch, 
     assert pool.stats().out == 0
 
 
+@pytest.mark.parametrize("n", [0, 1, 8, 1001])
+def test_bytes_arrive(device: Device, monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    monkeypatch.setattr(device_load, "CHUNK_BYTES", 8)
+    array, stream, v = np.arange(n).astype(np.uint8), Stream(device), DeviceVec("bytes", n, device)
+    device_load.load(v, n, device_load.copy(array), stream)
+    np.testing.assert_array_equal(back(v, stream), array)
+
+
 def test_chunks_of_full_size(device: Device) -> None:
     n = 3 * device_load.CHUNK_BYTES // 96 + 5
     array = np.arange(n * G1.limbs, dtype=np.uint64).reshape(n, G1.limbs)
