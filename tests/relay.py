@@ -35,6 +35,7 @@ class Outside:
     def __init__(self, config: pytest.Config, folder: Path, environment: dict[str, str]) -> None:
         self.config, self.folder, self.environment = config, folder, environment
         self.other: _Process | None = None
+        self.unable = ""  # why there is none, and will be none
 
     def ours(self, item: pytest.Item | None) -> bool:
         return item is not None and self.folder in item.path.parents
@@ -48,16 +49,20 @@ class Outside:
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         if not self.ours(item):
             return None
-        if self.other is None:
+        if self.other is None and not self.unable:
             self.other = _Process(self.config, self.folder, self.environment)
         hook = item.ihook
         hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         try:
+            if self.other is None:
+                raise EOFError(self.unable)
             following = nextitem.nodeid if nextitem is not None and self.ours(nextitem) else None
             for data in self.other.run(item.nodeid, following):
                 report = self.config.hook.pytest_report_from_serializable(config=self.config, data=data)
                 hook.pytest_runtest_logreport(report=report)
         except EOFError as error:
+            if self.other is not None and not self.other.answered:
+                self.unable = str(error)
             self.other = None
             report = pytest.TestReport(item.nodeid, item.location, {}, "failed", str(error), "call")
             hook.pytest_runtest_logreport(report=report)
@@ -74,6 +79,7 @@ class _Process:
     """The second pytest."""
 
     def __init__(self, config: pytest.Config, folder: Path, environment: dict[str, str]) -> None:
+        self.answered = False  # anything yet
         asked, ask = os.pipe()
         answers, answer = os.pipe()
         with contextlib.ExitStack() as stack:
@@ -102,7 +108,7 @@ class _Process:
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps([name, following]), file=self._ask)
         for line in self._answers:
-            data = json.loads(line)
+            data, self.answered = json.loads(line), True
             if data is None:
                 return
             yield data

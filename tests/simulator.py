@@ -27,6 +27,13 @@ BUILD = ROOT / "build" / "simt"
 FLAGS = ["-std=c++17", "-O1", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-threadsafe-statics", "-Werror"]
 # what a GPU may punish or not: indices out of range, misaligned accesses; by a trap, so that no library is needed
 FLAGS += ["-fsanitize=bounds,alignment", "-fsanitize-undefined-trap-on-error", "-Wno-pragmas"]
+# tell of every access, to tests/simt/races.c
+FLAGS += [
+    "-fsanitize=thread",
+    "--param=tsan-distinguish-volatile=1",
+    "--param=tsan-instrument-func-entry-exit=0",
+]
+LINK = ["-nodefaultlibs", "-lc", "-lgcc"]  # without the runtime of -fsanitize=thread
 
 
 @functools.cache
@@ -72,7 +79,7 @@ def build_driver() -> Path:
     compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
         compiler = "cc"
-    sources = [ROOT / "tests/fakecuda/fakecuda.c", HERE / "simt.c"]
+    sources = [ROOT / "tests/fakecuda/fakecuda.c", *sorted(HERE.glob("*.c"))]
     headers = [HERE / "simt.h", HERE / "state.h"]
     command = [
         compiler,
@@ -80,7 +87,7 @@ def build_driver() -> Path:
         "-Wall",
         "-Wextra",
         "-Werror",
-        "-O1",
+        "-O2",
         "-g",
         "-shared",
         "-fPIC",
@@ -100,7 +107,7 @@ def compile_unit(unit: kernels.Unit, builder: kernels.Builder) -> Path:
     if done.returncode:
         raise CompileError(f"{unit} cannot be preprocessed:\n{done.stderr[:4000]}", log=done.stderr)
     text = translate(done.stdout.replace(f"{folder}/", ""))
-    command = [*_compiler(), *FLAGS, "-shared", f"-I{HERE}", "-x", "c++", "-o", "{out}", "-"]
+    command = [*_compiler(), *FLAGS, "-shared", f"-I{HERE}", "-x", "c++", "-o", "{out}", "-", *LINK]
     return build(f"{unit}.so", [p.read_text() for p in (HERE / "simt.hpp", HERE / "state.h")], command, text)
 
 
@@ -125,8 +132,8 @@ def translate(text: str) -> str:
         text,
     )
     text = re.sub(
-        r"(?<!\w)(?:static\s+)?__shared__\s+([^;]*?)\b(\w+)((?:\s*\[[^;]*\])*)\s*;",
-        r"static \1\2\3; [[maybe_unused]] static const bool simt_\2 = ::simt::note_shared(&\2, sizeof \2);",
+        r"(?<!\w)(?:static\s+)?__shared__\s+(?:alignas\([^)]*\)\s*)?([^;]*?)\b(\w+)((?:\s*\[[^;]*\])*)\s*;",
+        r"static auto& \2 = *::simt::place<\1 \3>();",
         text,
     )
     found = _KERNEL.findall(text)
@@ -189,4 +196,9 @@ def fault() -> str | None:
     from fake_cuda import FAKE
 
     FAKE.late(0)
-    return FAKE.fault()
+    said = FAKE.fault()
+    if said and (place := re.search(r" at (\S+)\+(0x[0-9a-f]+)$", said)) and shutil.which("addr2line"):
+        command = ["addr2line", "-i", "-e", place[1], place[2]]
+        lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+        said += f" ({', '.join(Path(line).name for line in lines if not line.startswith(str(HERE)))})"
+    return said

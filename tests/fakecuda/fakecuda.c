@@ -532,7 +532,7 @@ CUresult cuMemAllocFromPoolAsync(uint64_t* p, size_t n, int* pool, Stream* s) {
   if (!depth || s->context != stack[depth - 1]) END(INVALID_CONTEXT);
   if (!n || pool != &memory_pool) END(INVALID_VALUE);
   Piece* x = malloc(sizeof *x);
-  *x = (Piece){simt_allocate(n), n, pieces};
+  *x = (Piece){simt_allocate(n, "device memory", 0), n, pieces};
   if (!x->base) END(OUT_OF_MEMORY);
   pieces = x, live_device += n, *p = (uint64_t)x->base;
   END(SUCCESS);

@@ -83,7 +83,7 @@ def test_freed_memory(device: Device) -> None:
     v.release()
     device.settle(10)
     said = mistake("read_at", device, np.uint64(pointer), 3)
-    assert "byte 12 in freed device memory of 4096" in said
+    assert "byte 12 of freed device memory of 4096" in said
 
 
 def test_past_dynamic_shared_memory(device: Device) -> None:
@@ -93,7 +93,7 @@ def test_past_dynamic_shared_memory(device: Device) -> None:
 
 @pytest.mark.parametrize("i", [32, -1])
 def test_an_index_out_of_range(i: int, device: Device) -> None:
-    assert "index, shift or alignment out of range" in mistake("index_at", device, i)
+    assert "index or alignment out of range" in mistake("index_at", device, i)
 
 
 def test_a_misaligned_access(device: Device) -> None:
@@ -128,3 +128,41 @@ def test_a_stream_that_should_have_waited(waits: bool, device: Device) -> None:
         second.wait(first.record())
     launch(load("mistakes", device).function("read_at"), 1, 1, (out, v, 0), stream=second)
     assert download(out, np.uint32, second)[0] == waits
+
+
+# ---- races ----
+
+
+@pytest.mark.parametrize(
+    ("name", "block"), [("neighbours", 64), ("overwritten", 64), ("lanes", 32), ("same_word", 32)]
+)
+def test_a_race_between_threads(name: str, block: int, device: Device) -> None:
+    run(name, device, 1, block=block, shared=256)
+    said = mistake(name, device, 0, block=block, shared=256)
+    assert re.search(r"a race: (reads|writes) byte \d+ of .* memory .* which thread \d+ (wrote|read)", said)
+    assert re.search(r"\(.*mistakes.cu:\d+\)$", said)  # the line of the source
+
+
+def test_lanes_that_did_not_meet(device: Device) -> None:
+    assert run("half_lanes", device, 5)[:32].tolist() == [i ^ 5 for i in range(32)]
+    assert "a race: " in mistake("half_lanes", device, 21)
+
+
+def test_bytes_of_a_word_are_apart(device: Device) -> None:
+    assert run("bytes", device, 1)[:9].tolist() == [0x01010101] * 8 + [0]
+    assert "a race: writes byte" in mistake("bytes", device, 2)
+
+
+def test_a_race_between_blocks(device: Device) -> None:
+    for ordered in (1, 0):
+        stream = Stream(device)
+        out, parts, counter = (upload(np.zeros(256, np.uint32), device, stream) for _ in range(3))
+        args = (out, parts, counter, ordered)
+        if ordered:
+            launch(load("mistakes", device).function("last_block"), 4, 64, args, stream=stream)
+            assert download(out, np.uint32, stream)[0] == 256
+            continue
+        with pytest.raises(ContextLost):
+            launch(load("mistakes", device).function("last_block"), 4, 64, args, stream=stream)
+            stream.synchronize()
+        assert re.search("a race: reads .*, which another block wrote", simulator.fault() or "")

@@ -80,7 +80,7 @@ extern "C" __global__ __launch_bounds__(256) void block_sum(u64* out, const u64*
     atomicMax(&counters[1], x);                                \
     atomicMin(&counters[2], x);                                \
     atomicOr(&counters[3], x);                                 \
-    T seen = counters[4];                                      \
+    T seen = *const_cast<volatile T*>(&counters[4]);           \
     for (T before; seen < x; seen = before) {                  \
       before = atomicCAS(&counters[4], seen, x);               \
       if (before == seen) break;                               \

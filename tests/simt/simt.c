@@ -3,8 +3,7 @@
 //
 // Blocks run one after another, threads of a block by turns. What a GPU would only sometimes punish is an error here, told
 // with kernel, block and thread: threads that wait for one another at different places or for one that has ended, accesses
-// outside of allocations or to freed ones (pages without access), writes in front of one (canaries), traps of the compiler's
-// own checks. Shared memory is poisoned before every block.
+// that memory.c or races.c object to, traps of the compiler's own checks. Shared memory is poisoned before every block.
 #define _GNU_SOURCE
 #include "simt.h"
 
@@ -18,7 +17,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-enum { THREADS = 1024, PAGE = 4096, STACK = 256 << 10, SHARED = 228 << 10, POISON = 0xA5, CANARY = 0xC5 };
+enum { THREADS = 1024, PAGE = 4096, STACK = 256 << 10, SHARED = 228 << 10, POISON = 0xA5, NONE = THREADS };
 
 typedef struct {
   ucontext_t context;
@@ -32,6 +31,7 @@ typedef struct {
 
 static Fiber fibers[THREADS];
 static Fiber* running;
+unsigned simt_thread = NONE;
 static unsigned threads, ready, ended, at_barrier;
 static ucontext_t scheduler;
 static simt_state state;
@@ -70,9 +70,24 @@ static __attribute__((noreturn)) void fail(const char* reason) {
   siglongjmp(broken, 1);
 }
 
-static const char* describe(const char* address);
+void simt_fail_at(const char* reason, void* pc) {
+  char text[768];
+  Dl_info found;
+  if (dladdr(pc, &found) && found.dli_fname)
+    snprintf(text, sizeof text, "%s at %s+0x%lx", reason, found.dli_fname, (long)((char*)pc - (char*)found.dli_fbase));
+  else
+    snprintf(text, sizeof text, "%s", reason);
+  fail(text);
+}
+
+static const char* describe(const char* address) {
+  for (unsigned i = 0; i < threads; i++)
+    if (address < fibers[i].stack && address >= fibers[i].stack - PAGE) return "past the end of a thread's stack";
+  return simt_describe(address);
+}
+
 static void on_signal(int number, siginfo_t* info, void* context) {
-  char text[512], where[256] = "";
+  char text[512];
   uintptr_t pc = 0;
 #if defined(__x86_64__)
   pc = ((ucontext_t*)context)->uc_mcontext.gregs[REG_RIP];
@@ -80,15 +95,11 @@ static void on_signal(int number, siginfo_t* info, void* context) {
   pc = ((ucontext_t*)context)->uc_mcontext.pc;
 #endif
   (void)context;
-  Dl_info found;
-  if (dladdr((void*)pc, &found) && found.dli_fname)
-    snprintf(where, sizeof where, " at %s+0x%lx", found.dli_fname, (long)(pc - (uintptr_t)found.dli_fbase));
   if (number == SIGSEGV || number == SIGBUS)
-    snprintf(text, sizeof text, "access to %p, %s%s", info->si_addr, describe(info->si_addr), where);
+    snprintf(text, sizeof text, "access to %p, %s", info->si_addr, describe(info->si_addr));
   else
-    snprintf(text, sizeof text, "%s%s", number == SIGFPE ? "division by zero" : "index, shift or alignment out of range",
-             where);
-  fail(text);
+    snprintf(text, sizeof text, number == SIGFPE ? "division by zero" : "index or alignment out of range");
+  simt_fail_at(text, (void*)pc);
 }
 
 static void deadlock(void) {
@@ -135,6 +146,7 @@ static void barrier(simt_site site) {
     if (!same(fibers[i].site, site)) ready = 0, deadlock();
   for (unsigned i = 0; i < threads; i++) fibers[i].state = READY;
   ready = threads, at_barrier = 0;
+  simt_races_barrier();
 }
 
 static const unsigned long long* meet(simt_site site, unsigned mask, unsigned long long given) {
@@ -154,6 +166,7 @@ static const unsigned long long* meet(simt_site site, unsigned mask, unsigned lo
       for (unsigned j = 0; j < 32; j++) warp[i].seen[j] = mask >> j & 1 ? warp[j].given : 0;
       warp[i].state = READY, ready += &warp[i] != me;
     }
+  simt_races_meet(warp - fibers, mask);
   return me->seen;
 }
 
@@ -179,24 +192,25 @@ static void run_block(void) {
     makecontext(&f->context, body, 0);
   }
   ready = threads, ended = at_barrier = 0;
+  simt_races_block(threads);
   while (ended < threads) {
     if (!ready) deadlock();
     arrange(turn, threads);
     for (unsigned i = 0; i < threads; i++) {
       running = &fibers[turn[i]];
       if (running->state != READY) continue;
-      state.thread = running->at, state.lane = turn[i] & 31;
+      state.thread = running->at, state.lane = turn[i] & 31, simt_thread = turn[i];
       swapcontext(&scheduler, &running->context);
     }
   }
-  running = 0;
+  running = 0, simt_thread = NONE;
 }
+
+static void* place(size_t nbytes) { return simt_allocate(nbytes, "static shared memory", 1); }
 
 static void set_up(void) {
   if (dynamic_end) return;
-  unsigned char* p = mmap(0, SHARED + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  mprotect(p + SHARED, PAGE, PROT_NONE);
-  dynamic_end = p + SHARED;
+  dynamic_end = (unsigned char*)simt_allocate(SHARED, "dynamic shared memory", 1) + SHARED;
   char* stacks =
       mmap(0, (size_t)THREADS * (STACK + PAGE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   for (int i = 0; i < THREADS; i++) {
@@ -215,9 +229,11 @@ const char* simt_run(const simt_launch* given) {
   launch = given;
   threads = given->block.x * given->block.y * given->block.z;
   state = (simt_state){.block_size = given->block, .grid = given->grid, .barrier = barrier, .meet = meet};
+  state.atomic = simt_races_atomic, state.fence = simt_races_fence, state.place = place;
   state.dynamic = dynamic_end - ((given->shared + 15) & ~15u);
   random_state = order * 0x9E3779B97F4A7C15ull | 1;
   message[0] = 0;
+  simt_races_launch();
   sigaltstack(&stack, &stack_before);
   for (int i = 0; i < 5; i++) sigaction(signals[i], &act, &before[i]);
   if (!sigsetjmp(broken, 1)) {
@@ -234,7 +250,7 @@ const char* simt_run(const simt_launch* given) {
   sigaltstack(&stack_before, 0);
   const char* beside = simt_check_memory();
   if (!message[0] && beside) snprintf(message, sizeof message, "%s, some thread: wrote %s", launch->code->name, beside);
-  launch = 0, running = 0;
+  launch = 0, running = 0, simt_thread = NONE;
   return message[0] ? message : 0;
 }
 
@@ -244,81 +260,5 @@ const simt_image* simt_load(const char* path) {
   if (library) *(void**)&attach = dlsym(library, "simt_attach");
   if (attach) return attach(&state);
   fprintf(stderr, "simulator: %s\n", dlerror());
-  return 0;
-}
-
-// ---- device memory ----
-
-// | no access | canaries | the allocation, up to less than GRAIN more canaries | no access |
-enum { GRAIN = 32, QUARANTINE = 1024, WIDE = 4 << 20 };
-typedef struct Piece {
-  char *map, *at;
-  size_t mapped, nbytes;
-  struct Piece* next;
-} Piece;
-static Piece* live;
-static Piece gone[QUARANTINE];
-static unsigned gone_n;
-
-void* simt_allocate(size_t nbytes) {
-  Piece* x = malloc(sizeof *x);
-  const size_t grains = (nbytes + GRAIN - 1) / GRAIN * GRAIN, pages = (grains + PAGE - 1) / PAGE * PAGE;
-  x->nbytes = nbytes, x->mapped = pages + 2 * WIDE;
-  x->map = mmap(0, x->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (x->map == MAP_FAILED || mprotect(x->map + WIDE, pages, PROT_READ | PROT_WRITE)) return free(x), NULL;
-  x->at = x->map + WIDE + pages - grains;
-  memset(x->map + WIDE, CANARY, pages - grains);
-  memset(x->at, POISON, nbytes);
-  memset(x->at + nbytes, CANARY, grains - nbytes);
-  x->next = live, live = x;
-  return x->at;
-}
-
-void simt_free(void* at) {
-  for (Piece** p = &live; *p; p = &(*p)->next)
-    if ((*p)->at == at) {
-      Piece *x = *p, *oldest = &gone[gone_n++ % QUARANTINE];
-      *p = x->next;
-      madvise(x->map + WIDE, x->mapped - 2 * WIDE, MADV_DONTNEED);
-      mprotect(x->map, x->mapped, PROT_NONE);
-      if (oldest->map) munmap(oldest->map, oldest->mapped);
-      *oldest = *x;
-      free(x);
-      return;
-    }
-}
-
-static const char* beside(const char* address, const Piece* x, const char* what) {
-  static char text[160];
-  if (address < x->map || address >= x->map + x->mapped) return 0;
-  const long past = address - (x->at + x->nbytes), before = x->at - address;
-  if (before > 0)
-    snprintf(text, sizeof text, "%ld bytes before %s of %zu bytes", before, what, x->nbytes);
-  else if (past >= 0)
-    snprintf(text, sizeof text, "%ld bytes past the end of %s of %zu bytes", past, what, x->nbytes);
-  else
-    snprintf(text, sizeof text, "byte %ld in %s of %zu", -before, what, x->nbytes);
-  return text;
-}
-
-static const char* describe(const char* address) {
-  const char* found;
-  if (address >= (char*)dynamic_end && address < (char*)dynamic_end + PAGE) return "past the end of dynamic shared memory";
-  for (unsigned i = 0; i < threads; i++)
-    if (address < fibers[i].stack && address >= fibers[i].stack - PAGE) return "past the end of a thread's stack";
-  for (Piece* x = live; x; x = x->next)
-    if ((found = beside(address, x, "device memory"))) return found;
-  for (int i = 0; i < QUARANTINE; i++)
-    if (gone[i].map && (found = beside(address, &gone[i], "freed device memory"))) return found;
-  return "no device memory";
-}
-
-const char* simt_check_memory(void) {
-  for (Piece* x = live; x; x = x->next) {
-    for (char* p = x->map + WIDE; p < x->at; p++)
-      if (*p != (char)CANARY) return *p = CANARY, beside(p, x, "device memory");
-    for (char* p = x->at + x->nbytes; p < x->map + x->mapped - WIDE; p++)
-      if (*p != (char)CANARY) return *p = CANARY, beside(p, x, "device memory");
-  }
   return 0;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scheduler's face towards the fake driver.
+// The simulator's parts to one another, and its face towards the fake driver.
 #pragma once
 #include "state.h"
+
+// ---- simt.c: kernels ----
 
 typedef struct {
   const simt_kernel* code;
@@ -17,9 +19,31 @@ const simt_image* simt_load(const char* path);
 const char* simt_run(const simt_launch* launch);
 // The order of blocks and threads: 0 as numbered, 1 backwards, else shuffled by that seed.
 void simt_order(unsigned long long seed);
+// Give up the kernel that runs, because of what the running thread does at that place of the code.
+__attribute__((noreturn)) void simt_fail_at(const char* reason, void* pc);
+extern unsigned simt_thread __attribute__((visibility("hidden")));  // the running one, in its block; 1024 and more: none
 
-// Device memory that ends at a page without access.
-void* simt_allocate(size_t nbytes);
+// ---- memory.c: device memory, and shared memory among it ----
+
+// the range of all such memory, and the part of it that is shared
+#define SIMT_ARENA ((size_t)32 << 30)
+#define SIMT_SHARED ((size_t)1 << 30)
+// Memory full of 0xA5, or null; `what` names it in messages.
+void* simt_allocate(size_t nbytes, const char* what, int shared);
 void simt_free(void* at);
-// Whether something wrote beside an allocation; null, or a message.
+const char* simt_describe(const void* address);
+// Whether something wrote beside a piece of memory; null, or beside which.
 const char* simt_check_memory(void);
+// From the start of the range; at least SIMT_ARENA for other addresses, and before there is one.
+extern char* simt_arena __attribute__((visibility("hidden")));
+static inline size_t simt_offset(const void* address) { return (size_t)((const char*)address - simt_arena); }
+
+// ---- races.c: what orders accesses ----
+
+void simt_races_launch(void);
+void simt_races_block(unsigned threads);
+void simt_races_barrier(void);
+void simt_races_meet(unsigned warp, unsigned mask);
+void simt_races_fence(void);
+void simt_races_atomic(void* address, size_t nbytes);
+void simt_forget_accesses(const void* from, size_t nbytes);

@@ -19,11 +19,13 @@ using u64 = unsigned long long;
 static simt_state* state;
 static simt_image image;
 
-[[maybe_unused]] static bool note_shared(void* at, size_t nbytes) {
+// room for a variable in shared memory
+template <class T>
+T* place() {
   if (image.shared_n == SIMT_VARIABLES) __builtin_trap();
-  image.shared[image.shared_n++] = {at, nbytes};
-  for (size_t i = 0; i < nbytes; i++) static_cast<unsigned char*>(at)[i] = 0xA5;
-  return true;
+  void* at = state->place(sizeof(T));
+  image.shared[image.shared_n++] = {at, sizeof(T)};
+  return static_cast<T*>(at);
 }
 
 template <class T>
@@ -96,7 +98,7 @@ constexpr int warpSize = 32;
 
 inline void __syncthreads(SIMT_HERE) { simt::state->barrier(SIMT_SITE); }
 inline void __syncwarp(unsigned mask = ~0u, SIMT_HERE) { simt::state->meet(SIMT_SITE, mask, 0); }
-inline void __threadfence() {}
+inline void __threadfence() { simt::state->fence(); }
 inline void __threadfence_block() {}
 
 template <class T>
@@ -131,8 +133,10 @@ inline int __all_sync(unsigned mask, int predicate, SIMT_HERE) { return __ballot
 
 // ---- one thread runs at a time ----
 
+#define SIMT_UNCHECKED __attribute__((no_sanitize("thread")))
 template <class T, class F>
-T simt_update(T* p, F change) {
+SIMT_UNCHECKED T simt_update(T* p, F change) {
+  simt::state->atomic(p, sizeof(T));
   const T before = *p;
   *p = change(before);
   return before;
@@ -153,7 +157,8 @@ SIMT_ATOMICS(atomicOr, old | x)
 SIMT_ATOMICS(atomicXor, old ^ x)
 SIMT_ATOMICS(atomicExch, x)
 template <class T>
-T atomicCAS(T* p, T expected, T x) {
+SIMT_UNCHECKED T atomicCAS(T* p, T expected, T x) {
+  simt::state->atomic(p, sizeof(T));
   const T before = *p;
   if (before == expected) *p = x;
   return before;

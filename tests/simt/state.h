@@ -7,7 +7,7 @@ typedef struct {
   unsigned x, y, z;
 } simt_dim;
 
-// What a thread waits in; lanes that meet must name the same place of the source.
+// What a thread waits in; all that meet must name the same place of the source.
 typedef struct {
   const char* what;
   const char* file;
@@ -23,6 +23,11 @@ typedef struct {
   void (*barrier)(simt_site);
   // until all lanes of the mask are here; what each of them gave, by lane
   const unsigned long long* (*meet)(simt_site, unsigned mask, unsigned long long given);
+  // before an atomic operation; a fence
+  void (*atomic)(void* address, size_t nbytes);
+  void (*fence)(void);
+  // room for a static shared variable
+  void* (*place)(size_t nbytes);
 } simt_state;
 
 typedef struct {
