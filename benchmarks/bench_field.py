@@ -46,22 +46,24 @@ def module(curve: Curve, device: Device) -> tuple[Module, kernels.Cubin]:
 # ---- bounds: instructions of a product of w words of 32 bits ----
 
 
-def clocks(w: int, fixed: bool, curve: str) -> dict[str, float]:
-    """Clocks of a multiprocessor that the multiplier instructions of each operation take, a thread."""
+def clocks(w: int, fixed: float | None = None) -> dict[str, float]:
+    """Clocks of a multiprocessor that the multiplier instructions of each operation take, a thread.
 
-    def of(wide: int) -> float:
-        return wide / 31.5 + w / 64
+    ``_2``: over Fp2. `fixed`: a product by a fixed operand, from its count.
+    """
 
-    mul, sqr, dot, dot_4 = of(2 * w * w), of(w * w + w * (w + 1) // 2), of(3 * w * w), of(5 * w * w)
-    out = {"mul": mul, "sqr": sqr, "dot": dot}
-    out["add"] = 6 * mul + 2 * sqr + dot
-    out["general"] = 10 * mul + 2 * sqr + dot
-    # over Fp2 products are two sums of two, squares two products
-    last = dot_4 if curve == "bls12_381" else 2 * dot
-    out["add_2"] = 2 * (6 * dot + 2 * mul + last)
-    out["general_2"] = 2 * (10 * dot + 2 * mul + last)
-    if fixed:  # high half, low half, and the multiple of the modulus, which is shorter for BLS12-381
-        out["fixed"] = 2.96 if curve == "bls12_381" else 3.46
+    def of(wide: int, narrow: int = w) -> float:
+        return wide / 31.5 + narrow / 64
+
+    out = {"mul": of(2 * w * w), "sqr": of(w * w + w * (w + 1) // 2), "dot": of(3 * w * w)}
+    # a product of Fp2 is two sums of two products, a square two products, the last sum of an addition four and four
+    out["mul_2"], out["sqr_2"] = 2 * out["dot"], 2 * out["mul"]
+    out["dot_2"] = 2 * of(5 * w * w) if w == 12 else 4 * out["dot"]
+    for s in ("", "_2"):
+        out["add" + s] = 6 * out["mul" + s] + 2 * out["sqr" + s] + out["dot" + s]
+        out["general" + s] = out["add" + s] + 4 * out["mul" + s]
+    if fixed is not None:
+        out["fixed"] = fixed
     return out
 
 
@@ -74,6 +76,7 @@ class Bench:
         self.stream = Stream(self.device)
         self.module, self.cubin = module(curve, self.device)
         self.results: list[dict] = []
+        self.only = ""
 
     def up(self, rows: Words) -> DeviceVec:
         raw = np.ascontiguousarray(rows).view(np.uint8).reshape(-1)
@@ -104,9 +107,9 @@ class Bench:
             times.append(end.elapsed_ms(begin) / 1e3)
         return statistics.median(times)
 
-    def report(self, name: str, operations: int, seconds: float, clocks: float) -> None:
+    def report(self, name: str, operations: int, seconds: float, count: float) -> None:
         rate = operations / seconds / 1e9
-        bound = self.device.multiprocessors * self.ghz / clocks
+        bound = self.device.multiprocessors * self.ghz / count
         usage = self.cubin.usage[name]
         self.results.append(
             {
@@ -127,8 +130,10 @@ class Bench:
     # ---- fields ----
 
     def field(
-        self, kernel: str, field: Field, clocks: float, want: Callable[[int, int, int, int], int]
+        self, kernel: str, field: Field, count: float, want: Callable[[int, int, int, int], int]
     ) -> None:
+        if not kernel.startswith(self.only):
+            return
         n, rounds, p = self.device.multiprocessors * 16 * BLOCK * WAVES, 2000, field.modulus
         rng = np.random.default_rng(7)
         rows = rng.integers(0, 1 << 64, size=(2, n + 1, field.limbs), dtype=np.uint64)
@@ -144,13 +149,15 @@ class Bench:
         got = field.decode(self.down(x, field.limbs)[chosen])
         a, b, c = (field.decode(v) for v in (rows[0][chosen], rows[1][chosen], rows[1][chosen + 1]))
         assert got == [want(*v, rounds) % p for v in zip(a, b, c, strict=True)], f"{kernel}: wrong"
-        self.report(kernel, n * rounds, self.seconds(run), clocks)
+        self.report(kernel, n * rounds, self.seconds(run), count)
         x.release()
         y.release()
 
     # ---- points ----
 
-    def sums(self, kernel: str, group: Group, table: DeviceVec, entries: int, clocks: float) -> None:
+    def sums(self, kernel: str, group: Group, table: DeviceVec, entries: int, count: float) -> None:
+        if not kernel.startswith(self.only):
+            return
         n, rounds = self.device.multiprocessors * 4 * BLOCK * WAVES // group.number, 400
         out = DeviceVec("bytes", n * 2 * group.nbytes, self.device)
         out.commit(n * 2 * group.nbytes)
@@ -165,7 +172,7 @@ class Bench:
         assert affine(group, got) == group.decode(self.expected(kernel, group, chosen, entries, rounds)), (
             f"{kernel}: wrong"
         )
-        self.report(kernel, n * rounds, self.seconds(run), clocks)
+        self.report(kernel, n * rounds, self.seconds(run), count)
         out.release()
 
     def expected(self, kernel: str, group: Group, chosen: np.ndarray, entries: int, rounds: int) -> Words:
@@ -184,10 +191,11 @@ class Bench:
         scalars = group.scalar.encode_canonical(int(v) % order for v in total)
         return cpu.fixed_base(group, cpu.generator(group), scalars)
 
-    def run(self, log_entries: int) -> None:
-        fr, fp = self.curve.fr, self.curve.fp
-        small = clocks(2 * fr.limbs, True, self.curve.name)
-        c = clocks(2 * fp.limbs, False, self.curve.name)
+    def run(self, log_entries: int, only: str) -> None:
+        fr, fp, self.only = self.curve.fr, self.curve.fp, only
+        # high half, low half, and the multiple of the modulus, which is shorter for BLS12-381
+        small = clocks(2 * fr.limbs, 2.96 if self.curve.name == "bls12_381" else 3.46)
+        c = clocks(2 * fp.limbs)
         r, p = fr.modulus, fp.modulus
         self.field("fr_mul", fr, small["mul"], lambda x, y, z, k: x * pow(y, k, r))
         self.field("fr_sqr", fr, small["sqr"], lambda x, y, z, k: pow(x, 1 << k, r))
@@ -233,12 +241,13 @@ def main() -> None:
     )
     parser.add_argument("--ghz", type=float, default=1.97, help="clock under load, for the bounds")
     parser.add_argument("--entries", type=int, default=20, help="log2 of the table that gathers read")
+    parser.add_argument("--only", default="", help="kernels whose names begin so")
     parser.add_argument("--json")
     args = parser.parse_args()
     results = []
     for curve in (pinzk.BLS12_381, pinzk.BN254):
         bench = Bench(curve, args.ghz)
-        bench.run(args.entries)
+        bench.run(args.entries, args.only)
         results += bench.results
     if args.json:
         with open(args.json, "w") as f:

@@ -78,6 +78,13 @@ PINZK_INLINE void join(u32* r, const u32* e, const u32* o) {
   r[W - 1] = addc(o[W - 1], 0);
 }
 
+// q with which q p + x is zero mod 2^32
+template <class F>
+PINZK_INLINE u32 reduction_factor(u32 x) {
+  constexpr u32 np = static_cast<u32>(F::np);
+  return np == 0xffffffffu ? negate(x) : x * np;
+}
+
 // e + 2^32 o += q p (+ the flag at o, where `carry`) with q chosen so that the lowest word becomes zero
 template <class F, bool carry = false>
 PINZK_INLINE void reduce_row(u32* e, u32* o) {
@@ -85,8 +92,7 @@ PINZK_INLINE void reduce_row(u32* e, u32* o) {
   u32 p[W];
   PINZK_UNROLL
   for (int i = 0; i < W; i++) p[i] = word32(F::modulus, i);
-  constexpr u32 np = static_cast<u32>(F::np);
-  const u32 q = np == 0xffffffffu ? negate(e[0]) : e[0] * np;
+  const u32 q = reduction_factor<F>(e[0]);
   row<W, carry>(o, p + 1, q);
   row<W>(e, p, q);
   o[W - 1] = addc(o[W - 1], 0);

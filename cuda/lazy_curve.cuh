@@ -85,16 +85,17 @@ struct LazyXyzz {
     zzz = zzz * hhh;
   }
 
-  using Slow = LazyXyzz<Cold<E>>;
-  static PINZK_INLINE Slow slow(const LazyXyzz& a) { return {{a.x}, {a.y}, {a.zz}, {a.zzz}}; }
-  static PINZK_INLINE LazyXyzz fast(const Slow& a) { return {a.x.e, a.y.e, a.zz.e, a.zzz.e}; }
+  using Slow = LazyXyzz<typename E::Called>;
+  static PINZK_INLINE Slow slow(const LazyXyzz& a) { return {a.x.called(), a.y.called(), a.zz.called(), a.zzz.called()}; }
+  static PINZK_INLINE LazyXyzz fast(const Slow& a) { return {E::of(a.x), E::of(a.y), E::of(a.zz), E::of(a.zzz)}; }
 
   static PINZK_INLINE LazyXyzz add_any(LazyXyzz a, LazyAffine<E> p) { return add_any(a, from(p)); }
   static PINZK_COLD LazyXyzz add_any(LazyXyzz a, LazyXyzz o) {
     if (o.is_infinity()) return a;
     if (a.is_infinity()) return o;
     Slow left = slow(a), right = slow(o);
-    const Cold<E> u = left.x * right.zz, s = left.y * right.zzz, h = right.x * left.zz - u, r = right.y * left.zzz - s;
+    const typename E::Called u = left.x * right.zz, s = left.y * right.zzz, h = right.x * left.zz - u,
+                             r = right.y * left.zzz - s;
     if (h.is_zero()) return r.is_zero() ? fast(left.doubled()) : infinity();
     left.zz = left.zz * right.zz, left.zzz = left.zzz * right.zzz;
     left.sum(u, s, h, r);

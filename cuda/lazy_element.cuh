@@ -110,6 +110,10 @@ struct Single {
 
   Lazy<F> v;
 
+  using Called = Cold<Single>;  // the same with products called
+  PINZK_INLINE Called called() const;
+  static PINZK_INLINE Single of(const Called& a);
+
   static PINZK_INLINE Single zero() { return {}; }
   static PINZK_INLINE Single one() { return {{Words<F::N>::from(F::r)}}; }
   static PINZK_INLINE Single load(const u64* p) { return {{Words<F::N>::from(load_words<F::N>(p))}}; }
@@ -161,6 +165,10 @@ struct Double {
 
   Lazy<F> v, u;  // v + u i, i^2 = -1
 
+  using Called = Cold<Double>;  // the same with products called
+  PINZK_INLINE Called called() const;
+  static PINZK_INLINE Double of(const Called& a);
+
   static PINZK_INLINE Double zero() { return {}; }
   static PINZK_INLINE Double one() { return {Single<F>::one().v, {}}; }
   static PINZK_INLINE Double load(const u64* p) { return {Single<F>::load(p).v, Single<F>::load(p + F::N).v}; }
@@ -199,6 +207,10 @@ struct Cold {
 
   E e;
 
+  using Called = Cold;
+  PINZK_INLINE Cold called() const { return *this; }
+  static PINZK_INLINE Cold of(const Cold& a) { return a; }
+
   static PINZK_INLINE Cold zero() { return {E::zero()}; }
   static PINZK_INLINE Cold one() { return {E::one()}; }
   static PINZK_INLINE Cold load(const u64* p) { return {E::load(p)}; }
@@ -222,6 +234,23 @@ struct Cold {
   static PINZK_COLD E multiply(E a, E b) { return a * b; }
   static PINZK_COLD E square(E a) { return a.squared(); }
 };
+
+template <class F>
+PINZK_INLINE Cold<Single<F>> Single<F>::called() const {
+  return {*this};
+}
+template <class F>
+PINZK_INLINE Single<F> Single<F>::of(const Cold<Single>& a) {
+  return a.e;
+}
+template <class F>
+PINZK_INLINE Cold<Double<F>> Double<F>::called() const {
+  return {*this};
+}
+template <class F>
+PINZK_INLINE Double<F> Double<F>::of(const Cold<Double>& a) {
+  return a.e;
+}
 
 template <class F>
 PINZK_COLD Single<F> Single<F>::inverse() const {

@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # the build compiles kernels before there is a compiled modul
 log = logging.getLogger(__name__)
 
 CURVES = {"bn254": "Bn254On", "bls12_381": "Bls12_381On", "toy": "ToyOn"}  # the last for tests
-NAMES = ("ntt", "sparse", "vec")  # files of kernels; what takes longest to compile comes first
+NAMES = ("tables", "ntt", "sparse", "vec")  # files of kernels; what takes longest to compile comes first
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ CURVES = ("bn254", "bls12_381")
 HOT = {
     "ntt": ["ntt_dif", "ntt_dif_inner", "ntt_dit", "ntt_dit_inner", "ntt_middle"],
     "sparse": ["sparse_rows"],
+    "tables": [],
     "vec": ["vec_mul", "vec_mul_sub", "vec_mul_sub_times", "vec_scale", "vec_times"],
 }
 # spill stores, in bytes, that hot kernels may still have on sm_90; as measured with NVRTC 13.0
@@ -66,7 +67,8 @@ def test_every_kernel_compiles(builder: Builder, sm: int, capsys: pytest.Capture
         assert cubin.image.startswith(b"\x7fELF")
         assert set(cubin.usage) >= set(HOT[cubin.unit.name])
         for name, usage in cubin.usage.items():
-            assert 0 < usage.registers <= 255, name
+            called = name.startswith("_Z")  # its registers are its callers'
+            assert called or 0 < usage.registers <= 255, name
             if cubin.unit.name == "vec":
                 assert usage.spill_stores == usage.spill_loads == 0, name
 
