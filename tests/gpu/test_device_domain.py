@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ from pinzk import BLS12_381, BN254, Domain
 from pinzk._core.device import Device, DeviceVec, Stream
 from pinzk._core.memory import MemoryBudget, PinnedPool, PinnedVec
 from pinzk.curves import Curve, Words
-from pinzk.errors import BudgetExceeded, UseAfterRelease
+from pinzk.errors import BudgetExceeded, ForkError, UseAfterRelease
 
 KINDS = [(BN254, "snarkjs"), (BLS12_381, "snarkjs"), (BLS12_381, "bellman")]
 SIZES = range(12 if simulator.SIMULATED else 21)
@@ -361,6 +362,25 @@ def test_what_does_not_fit_the_device_loses_nothing(device: Device) -> None:
     device.settle(10)
     assert budget.stats().used == used
     assert np.array_equal(gpu.ntt(v), want)
+
+
+def test_a_forked_child_is_told(device: Device) -> None:
+    domain = Domain(BN254, 4, root="snarkjs", device=device)
+    v = rows(BN254, 16)
+    owner = on_device(BN254, v, device)
+    want = domain.ntt(v)
+    with domain._on_device._lock:  # type: ignore[union-attr]  # another thread may be in a call
+        child = os.fork()
+        if child == 0:
+            told = 0
+            for argument in (v, owner):
+                try:
+                    domain.ntt(argument)
+                except ForkError:
+                    told += 1
+            os._exit(0 if told == 2 and np.array_equal(Domain(BN254, 4, root="snarkjs").ntt(v), want) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert np.array_equal(domain.ntt(v), want)
 
 
 def test_the_callers_context_stays(device: Device) -> None:
