@@ -59,6 +59,8 @@ class Outside:
             following = nextitem.nodeid if nextitem is not None and self.ours(nextitem) else None
             for data in self.other.run(item.nodeid, following):
                 report = self.config.hook.pytest_report_from_serializable(config=self.config, data=data)
+                if isinstance(report.longrepr, list):  # of a skip: JSON has no tuples
+                    report.longrepr = tuple(report.longrepr)
                 hook.pytest_runtest_logreport(report=report)
         except EOFError as error:
             if self.other is not None and not self.other.answered:
