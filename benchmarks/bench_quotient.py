@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The quotient on a GPU, from pinned a, b (and c): checked against the CPU backend in the same run, then timed.
 
-    python benchmarks/bench_quotient.py [--sizes 20,22,24] [--curves bn254,bls12_381] [--json FILE] [--plot FILE.png]
+    python benchmarks/bench_quotient.py [--sizes 20,22,24] [--curves bn254] [--pipelines prepared] [--json FILE] [--plot FILE.png]
 
 Every result is compared with the CPU's element by element. Milliseconds, medians:
 
@@ -182,6 +182,7 @@ def main() -> None:
     )
     parser.add_argument("--sizes", default="20,22,24", help="log2 of domains")
     parser.add_argument("--curves", default="bn254,bls12_381")
+    parser.add_argument("--pipelines", default=",".join(PIPELINES))
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--plot", metavar="PNG")
@@ -193,7 +194,7 @@ def main() -> None:
     for curve in (pinzk.curves.Curve.named(name) for name in args.curves.split(",")):
         for log_n in map(int, args.sizes.split(",")):
             bench = Bench(curve, log_n, args.repeats)
-            for name in PIPELINES:
+            for name in args.pipelines.split(","):
                 r = bench.pipeline(name)
                 results.append(r)
                 print(

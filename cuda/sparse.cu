@@ -20,10 +20,16 @@ struct Entries {
   u32 width;  // bytes of a code
   const u64 *dictionary, *witness;
 
-  PINZK_INLINE void add_unit(Fr& sum, u32 k) const {
-    const u32 unit = units[k];
-    const Fr x = load(witness + 4 * u64(unit & 0x7fffffffu));
-    sum = unit >> 31 ? sum - x : sum + x;
+  // sum += the units begin, begin + step, .. below end: two loads under way at a time
+  PINZK_INLINE void add_units(Fr& sum, u32 begin, u32 end, u32 step) const {
+    for (u32 k = begin; k < end; k += 2 * step) {
+      const bool second = k + step < end;
+      const u32 u = units[k], v = second ? units[k + step] : 0;
+      const Fr x = load(witness + 4 * u64(u & 0x7fffffffu));
+      const Fr y = second ? load(witness + 4 * u64(v & 0x7fffffffu)) : Fr::zero();
+      sum = u >> 31 ? sum - x : sum + x;
+      sum = v >> 31 ? sum - y : sum + y;
+    }
   }
   PINZK_INLINE Fr product(u32 k) const {
     const u32 code = width == 1   ? static_cast<const unsigned char*>(codes)[k]
@@ -74,7 +80,7 @@ extern "C" __global__ __launch_bounds__(32 * warps) void sparse_rows(u64* out, c
   u32 begin = offsets[i < n ? i : n], end = begin;
   if (i < n) {
     end = offsets[i + 1];
-    for (u32 k = unit_offsets[i], last = unit_offsets[i + 1]; k < last; k++) entries.add_unit(sum, k);
+    entries.add_units(sum, unit_offsets[i], unit_offsets[i + 1], 1);
   }
   Terms& terms = shared[threadIdx.x >> 5];
   const u32 all = __shfl_sync(0xffffffffu, end, 31);
@@ -99,7 +105,7 @@ extern "C" __global__ __launch_bounds__(32 * warps) void sparse_long_rows(u64* o
   const u32 lane = threadIdx.x & 31;
   if (j >= n) return;
   Fr sum = Fr::zero();
-  for (u32 k = unit_offsets[j] + lane; k < unit_offsets[j + 1]; k += 32) entries.add_unit(sum, k);
+  entries.add_units(sum, unit_offsets[j] + lane, unit_offsets[j + 1], 32);
   for (u32 k = offsets[j] + lane; k < offsets[j + 1]; k += 32) sum = sum + entries.product(k);
   Terms& terms = shared[threadIdx.x >> 5];
   for (u32 half = 16; half; half >>= 1) {

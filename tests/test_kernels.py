@@ -41,6 +41,7 @@ SPILLS = {
     ("bls12_381", "ntt_dit"): 88,
     ("bls12_381", "ntt_dit_inner"): 28,
     ("bls12_381", "ntt_middle"): 60,
+    ("bls12_381", "sparse_rows"): 4,
 }
 
 
