@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The quotient on a GPU, from pinned a, b (and c): checked against the CPU backend in the same run, then timed.
 
-    python benchmarks/bench_quotient.py [--sizes 20,22,24] [--curves bn254] [--pipelines prepared] [--json FILE] [--plot FILE.png]
+    python benchmarks/bench_quotient.py [--sizes 20,22,24] [--curves bn254] [--pipelines prepared] [--json FILE] [--plot PNG]
 
 Every result is compared with the CPU's element by element. Milliseconds, medians:
 
