@@ -275,22 +275,28 @@ class DeviceQuotient:
     # ---- helpers ----
 
     def _check(self, *given: tuple[str, Rows, int]) -> None:
+        taken: set[int] = set()
         for name, x, vectors in given:
-            if isinstance(x, PinnedVec):
-                if x.elem != self._fr:
-                    elem = x.elem if isinstance(x.elem, str) else x.elem.name
-                    raise TypeError(f"{name} holds elements of {elem}, the quotient is over {self._fr.name}")
-                if len(x) > self._n:
-                    raise ValueError(f"{name} has {len(x)} rows, more than the domain's {self._n}")
-            elif isinstance(x, Uploaded):
-                if len(x.vec) != vectors * self._n:
-                    raise ValueError(
-                        f"{name} was uploaded to {len(x.vec)} elements, not {vectors} vectors of {self._n}"
+            if not isinstance(x, PinnedVec | Uploaded):
+                if not callable(x):
+                    raise TypeError(
+                        f"{name} must be a PinnedVec, an Uploaded or a function that writes rows, not {type(x).__name__}"
                     )
-            elif not callable(x):
-                raise TypeError(
-                    f"{name} must be a PinnedVec, an Uploaded or a function that writes rows, not {type(x).__name__}"
-                )
+                continue
+            vec, rows = (x, len(x)) if isinstance(x, PinnedVec) else (x.vec, x.rows)
+            if vec.elem != self._fr:
+                elem = vec.elem if isinstance(vec.elem, str) else vec.elem.name
+                raise TypeError(f"{name} holds elements of {elem}, the quotient is over {self._fr.name}")
+            if rows > self._n:
+                raise ValueError(f"{name} has {rows} rows, more than the domain's {self._n}")
+            if isinstance(x, Uploaded):  # it is overwritten
+                if len(vec) != vectors * self._n:
+                    raise ValueError(
+                        f"{name} was uploaded to {len(vec)} elements, not {vectors} vectors of {self._n}"
+                    )
+                if id(vec) in taken:
+                    raise ValueError(f"{name} is the upload of another argument: upload it again")
+                taken.add(id(vec))
 
     def _room(self, vectors: int) -> DeviceVec:
         v = DeviceVec(self._fr, vectors * self._n, self.device)

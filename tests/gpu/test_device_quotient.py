@@ -19,7 +19,7 @@ from pinzk._testing import TOY
 from pinzk.curves import Curve, Words
 from pinzk.errors import BorrowError, UseAfterMove, UseAfterRelease
 from pinzk.stages import quotient
-from pinzk.stages.device_quotient import DeviceQuotient, bit_reversed
+from pinzk.stages.device_quotient import DeviceQuotient, Uploaded, bit_reversed
 
 KINDS = [(c, root) for c in CURVES for root in ("snarkjs", "bellman")]
 every_kind = pytest.mark.parametrize(("curve", "root"), KINDS, ids=[f"{c.name}-{r}" for c, r in KINDS])
@@ -193,6 +193,14 @@ def test_an_upload_may_begin_before_its_quotient(device: Device) -> None:
     v = PinnedVec.from_array(BLS12_381.fr, arrays[0])
     with pytest.raises(ValueError, match="b was uploaded to 128 elements, not 2 vectors of 128"):
         h.snarkjs(v, h.upload(v))
+    one = h.upload(v)
+    with pytest.raises(ValueError, match="b is the upload of another argument"):
+        h.prepared(one, one)
+    with pytest.raises(ValueError, match="a has 129 rows"):
+        h.prepared(Uploaded(one.vec, 129, one.there), v)
+    other = DeviceVec(BN254.fr, 128, device)
+    with pytest.raises(TypeError, match=r"a holds elements of bn254\.fr"):
+        h.prepared(Uploaded(other, 128, one.there), v)
 
 
 def test_pinned_memory_comes_home_after_the_upload(device: Device, pool: PinnedPool) -> None:
