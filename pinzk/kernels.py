@@ -40,7 +40,8 @@ if TYPE_CHECKING:  # the build compiles kernels before there is a compiled modul
 log = logging.getLogger(__name__)
 
 CURVES = {"bn254": "Bn254On", "bls12_381": "Bls12_381On", "toy": "ToyOn"}  # the last for tests
-NAMES = ("tables", "ntt", "sparse", "vec")  # files of kernels; what takes longest to compile comes first
+# files of kernels; what takes longest to compile comes first
+NAMES = ("msm_g2", "tables", "msm_g1", "ntt", "sparse", "sort", "vec")
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,10 @@ except PackageNotFoundError:
 
 CURVES = ("bn254", "bls12_381")
 HOT = {
+    "msm_g1": ["msm_accumulate"],
+    "msm_g2": ["msm_accumulate"],
     "ntt": ["ntt_dif", "ntt_dif_inner", "ntt_dit", "ntt_dit_inner", "ntt_middle"],
+    "sort": [],
     "sparse": ["sparse_rows"],
     "tables": [],
     "vec": ["vec_mul", "vec_mul_sub", "vec_mul_sub_times", "vec_scale", "vec_times"],

@@ -80,6 +80,7 @@ cdef extern from "cpu_loops/curve_ops.hpp" namespace "pinzk::cpu" nogil:
         void bit_reverse(uint64_t*, int, const Job&) except +translate_exception
         BadPoint first_bad_point(Group, const uint64_t*, size_t, Check, const Job&) except +translate_exception
         void msm(Group, const uint64_t*, const uint64_t*, size_t, uint64_t*, const Job&) except +translate_exception
+        void weighted_sum(Group, const uint64_t*, size_t, int, uint64_t*) except +translate_exception
         void fixed_base(Group, const uint64_t*, const uint64_t*, size_t, uint64_t*, const Job&) except +translate_exception
         void generator(Group, uint64_t*)
         BadPoint decode_points(Group, uint64_t*, size_t, const Job&) except +translate_exception
@@ -463,6 +464,24 @@ def msm(group, const uint64_t[:, ::1] bases, const uint64_t[:, ::1] scalars, *, 
     cdef Group g = _group(group)
     with nogil:
         ops.msm(g, p, k, n, y, job)
+    return out
+
+
+def weighted_sum(group, const uint64_t[:, ::1] sums, int width):
+    """sum over sets s of 2**(width s) (V_0 + sum 2**(k-1) V_k), k < width, as one affine row: the end of a GPU's sum.
+
+    `sums` has V_0 .. V_(width-1) of set 0, then of set 1, ...: rows X, Y, ZZ, ZZZ of twice a point's limbs, infinity zeros.
+    """
+    cdef const CurveOps* ops = _ops(group.curve_name)
+    if width < 1 or sums.shape[0] % width:
+        raise ValueError(f"{sums.shape[0]} rows are no whole sets of {width}")
+    out = _empty(1, group.limbs)
+    cdef size_t sets = sums.shape[0] // width
+    cdef const uint64_t* v = _read(sums, 2 * group.limbs, "sums")
+    cdef uint64_t* y = _write(out, 1, group.limbs, "out")
+    cdef Group g = _group(group)
+    with nogil:
+        ops.weighted_sum(g, v, sets, width, y)
     return out
 
 

@@ -54,6 +54,8 @@ struct CurveOps {
   virtual BadPoint first_bad_point(Group, const word* points, size_t n, Check, const Job&) const = 0;
   // out (affine) = sum scalars[i] * bases[i]; scalars canonical, < r
   virtual void msm(Group, const word* bases, const word* scalars, size_t n, word* out, const Job&) const = 0;
+  // out (affine) = sum over sets s of 2^(width s) (V_0 + sum 2^(k-1) V_k), V_0 .. V_(width-1) a set's rows, as Xyzz
+  virtual void weighted_sum(Group, const word* sums, size_t sets, int width, word* out) const = 0;
   // out[i] = scalars[i] * base
   virtual void fixed_base(Group, const word* base, const word* scalars, size_t n, word* out, const Job&) const = 0;
   virtual void generator(Group, word* out) const = 0;

@@ -53,6 +53,10 @@ struct CurveOpsOf final : CurveOps {
   void msm(Group g, const word* bases, const word* scalars, size_t n, word* out, const Job& job) const override {
     g == Group::G1 ? cpu::msm<G1, Fr>(bases, scalars, n, out, job) : cpu::msm<G2, Fr>(bases, scalars, n, out, job);
   }
+  void weighted_sum(Group g, const word* sums, size_t sets, int width, word* out) const override {
+    g == Group::G1 ? cpu::weighted_sum<typename G1::F>(sums, sets, width, out)
+                   : cpu::weighted_sum<typename G2::F>(sums, sets, width, out);
+  }
   void fixed_base(Group g, const word* base, const word* scalars, size_t n, word* out, const Job& job) const override {
     g == Group::G1 ? cpu::fixed_base<G1, Fr>(base, scalars, n, out, job)
                    : cpu::fixed_base<G2, Fr>(base, scalars, n, out, job);

@@ -47,6 +47,20 @@ void batch_to_affine(const Xyzz<F>* in, Affine<F>* out, size_t n, std::vector<F>
   }
 }
 
+// out = sum over sets s of 2^(width s) (V_0 + sum 2^(k-1) V_k): what cuda/msm.cuh leaves; one chain of doublings
+template <class F>
+void weighted_sum(const word* sums, size_t sets, int width, word* out) {
+  const auto* v = rows<Xyzz<F>>(sums);
+  Xyzz<F> total = Xyzz<F>::infinity();
+  for (size_t s = sets; s-- > 0;)
+    for (int k = width; k-- > 0;) {
+      total = total.doubled();
+      if (k + 1 < width) total.add(v[s * width + k + 1]);
+      if (k == 0) total.add(v[s * width]);
+    }
+  *rows<Affine<F>>(out) = total.to_affine();
+}
+
 // out[i] = scalars[i] * base: a table of every digit's multiple in each window, then one sum per scalar
 template <class G, class Fr>
 void fixed_base(const word* base, const word* scalars, size_t n, word* out, const Job& job) {

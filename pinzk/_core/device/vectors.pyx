@@ -145,8 +145,8 @@ cdef class DeviceVec:
             raise ValueError(f"cannot truncate {self.n} elements to {to}")
         self.n = to
 
-    def upload(self, vec, stream, *, start=0):
-        """Enqueue a copy of all elements of a `PinnedVec` to [start, start + len(vec)).
+    def upload(self, vec, stream, *, start=0, first=0, count=None):
+        """Enqueue a copy of elements [first, first + count) of a `PinnedVec` to [start, start + count).
 
         The vector may be read, moved and released at once; it can be changed again when the copy is complete.
 
@@ -156,7 +156,9 @@ cdef class DeviceVec:
             Of the same elements.
         stream : Stream, int or object with ``__cuda_stream__``
         start : int
-            At most `len`: nothing uninitialised is left in between. The length becomes at least ``start + len(vec)``.
+            At most `len`: nothing uninitialised is left in between. The length becomes at least ``start + count``.
+        first, count : int
+            Which elements; all behind the first by default.
 
         Raises
         ------
@@ -166,10 +168,10 @@ cdef class DeviceVec:
         """
         cdef PinnedVec v
         cdef PinnedBacking b
-        cdef size_t at = nbytes_of(start, "start"), k
+        cdef size_t at = nbytes_of(start, "start"), skip = nbytes_of(first, "first"), k
         cdef int code
         cdef uint64_t to
-        cdef void* source
+        cdef char* source
         self.check_live()
         if self.keep is not None:
             raise BorrowError("a view of another library's memory is for reading: upload to a vector of its own")
@@ -179,7 +181,11 @@ cdef class DeviceVec:
         v.check_live()
         if v.busy or v.backing.writer:
             raise BorrowError("the vector is borrowed by a writer: drop its views first")
-        k = v.n
+        if skip > v.n:
+            raise ValueError(f"there is no element {skip} in a vector of {v.n}")
+        k = v.n - skip if count is None else nbytes_of(count, "count")
+        if k > v.n - skip:
+            raise ValueError(f"there are no {k} elements from {skip} in a vector of {v.n}")
         if at > self.n or k > self.limit - at:
             raise ValueError(f"cannot put {k} elements at {at} of a vector with {self.n} of {self.limit}")
         if k == 0:
@@ -191,7 +197,7 @@ cdef class DeviceVec:
         try:
             b.check_idle(True, False)
             self.begin_use(s)
-            to, source = self.pointer + at * self.row, b.block.ptr
+            to, source = self.pointer + at * self.row, <char*>b.block.ptr + skip * self.row
             code = driver.enter(self.home.context)  # stream 0 means that of the current context
             driver.check(code, "cuCtxPushCurrent")
             try:

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// Multi-scalar sums in G1.
+//
+// Needs `Curve`; compiled by pinzk/kernels.py.
+#include "lazy_curve.cuh"
+
+namespace pinzk {
+using Element = Single<Curve::Fp>;
+}  // namespace pinzk
+#include "msm.cuh"
