@@ -123,7 +123,7 @@ extern "C" __global__ __launch_bounds__(nodes_of_join) void msm_join(const u64* 
     if (place == 0) going = 0;
     __syncthreads();
     const bool more = mine && place + d < nodes_of_join;
-    if (more) going = 1;
+    if (more) atomicOr(&going, 1u);
     __syncthreads();
     if (!going) break;
     Sum sum;

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -32,19 +33,23 @@ HOT = {
     "tables": [],
     "vec": ["vec_mul", "vec_mul_sub", "vec_mul_sub_times", "vec_scale", "vec_times"],
 }
+CALLS = {"msm_accumulate"}
 # spill stores, in bytes, that hot kernels may still have on sm_90; as measured with NVRTC 13.0
 SPILLS = {
-    ("bn254", "ntt_dif"): 76,
-    ("bn254", "ntt_dif_inner"): 32,
-    ("bn254", "ntt_dit"): 88,
-    ("bn254", "ntt_dit_inner"): 28,
-    ("bn254", "ntt_middle"): 28,
-    ("bls12_381", "ntt_dif"): 24,
-    ("bls12_381", "ntt_dif_inner"): 16,
-    ("bls12_381", "ntt_dit"): 88,
-    ("bls12_381", "ntt_dit_inner"): 28,
-    ("bls12_381", "ntt_middle"): 60,
-    ("bls12_381", "sparse_rows"): 4,
+    ("ntt-bn254", "ntt_dif"): 76,
+    ("ntt-bn254", "ntt_dif_inner"): 32,
+    ("ntt-bn254", "ntt_dit"): 88,
+    ("ntt-bn254", "ntt_dit_inner"): 28,
+    ("ntt-bn254", "ntt_middle"): 28,
+    ("ntt-bls12_381", "ntt_dif"): 24,
+    ("ntt-bls12_381", "ntt_dif_inner"): 16,
+    ("ntt-bls12_381", "ntt_dit"): 88,
+    ("ntt-bls12_381", "ntt_dit_inner"): 28,
+    ("ntt-bls12_381", "ntt_middle"): 60,
+    ("msm_g1-bls12_381", "msm_accumulate"): 62,
+    ("msm_g2-bls12_381", "msm_accumulate"): 230,
+    ("msm_g2-bn254", "msm_accumulate"): 46,
+    ("sparse-bls12_381", "sparse_rows"): 4,
 }
 
 
@@ -79,7 +84,7 @@ def test_every_kernel_compiles(builder: Builder, sm: int, capsys: pytest.Capture
 
 def test_hot_kernels_do_not_spill(builder: Builder) -> None:
     measured = {
-        (cubin.unit.curve, name): cubin.usage[name].spill_stores
+        (str(cubin.unit), name): cubin.usage[name].spill_stores
         for cubin in build_all(builder, 90)
         for name in HOT[cubin.unit.name]
     }
@@ -96,7 +101,10 @@ def test_products_of_hot_kernels_are_fused(builder: Builder, tmp_path: Path) -> 
             assert counts[name]["IMAD.WIDE"] > 100, (
                 f"{cubin.unit}: {name} has no products: is the count right?"
             )
-            assert not sass.traps(counts[name]), f"{cubin.unit}: {name}"
+            rare = (
+                counts[name]["CALL"] if name in CALLS else 0
+            )  # the way of points that are equal or infinity
+            assert not sass.traps(counts[name] - Counter(CALL=rare)), f"{cubin.unit}: {name}"
 
 
 @pytest.mark.skipif(sass.disassembler() is None, reason="the wheel nvidia-cuda-nvdisasm is not installed")

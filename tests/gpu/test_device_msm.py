@@ -6,25 +6,50 @@ Bases are k_i G with known k_i, so the sum is one multiple of G. Largest sizes: 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from references import GROUPS, REAL_GROUPS, by_name, known_multiples, multiple_of_generator, random_ints
 from simulator import SIMULATED
 
 from pinzk import BLS12_381, BN254
 from pinzk._core import cpu
-from pinzk._core.device import Device, DeviceVec
+from pinzk._core.device import Device, DeviceVec, Stream
 from pinzk._core.memory import PinnedVec
 from pinzk._testing import TOY
 from pinzk.curves import Curve, Group, Words
 from pinzk.errors import FormatError
 from pinzk.stages.device_msm import DeviceMsm
 from pinzk.stages.device_sort import DigitSorter, Windows
+from pinzk.stages.device_tables import DeviceTables
 
+
+def by_name(record: Curve | Group) -> str:
+    return record.name
+
+
+REAL_GROUPS = [g for c in (BN254, BLS12_381) for g in (c.g1, c.g2)]
+GROUPS = [*REAL_GROUPS, TOY.g1, TOY.g2]
 every_group = pytest.mark.parametrize("group", GROUPS, ids=by_name)
 LARGEST = 600
+
+
+def random_ints(modulus: int, n: int, seed: int) -> list[int]:
+    raw = np.random.default_rng(seed).bytes(48 * n)
+    return [int.from_bytes(raw[48 * i : 48 * i + 48], "little") % modulus for i in range(n)]
+
+
+def multiples_of_generator(group: Group, logs: list[int]) -> Words:
+    # the CPU backend is tested against independent libraries, which the machine with the GPU need not have
+    return cpu.fixed_base(group, cpu.generator(group), group.scalar.encode_canonical(logs))
+
+
+@functools.cache
+def known_multiples(group: Group, n: int) -> tuple[list[int], Words]:
+    """n logarithms and those multiples of G."""
+    logs = random_ints(group.scalar.modulus, n, 0)
+    return logs, multiples_of_generator(group, logs)
 
 
 def curve_of(group: Group) -> Curve:
@@ -35,13 +60,11 @@ def windows_of(group: Group, width: int, most: int = 1) -> Windows:
     return Windows(group.scalar.modulus.bit_length(), width, most)
 
 
-def table_of(group: Group, rows: Words, windows: Windows) -> Words:
-    """The bases, then their multiples by 2**spacing, and so on."""
-    out = [np.ascontiguousarray(rows)]
-    two = group.scalar.encode_canonical([pow(2, windows.spacing, group.scalar.modulus)])
-    for _ in range(windows.multiples - 1):
-        out.append(np.concatenate([cpu.msm(group, row.reshape(1, -1), two) for row in out[-1]]))
-    return np.concatenate(out)
+def upload(vec: DeviceVec, rows: Words, stream: Stream) -> DeviceVec:
+    pinned = PinnedVec.from_array(vec.elem, rows)
+    vec.upload(pinned, stream)
+    pinned.release()
+    return vec
 
 
 class Sums:
@@ -60,10 +83,8 @@ class Sums:
         self.group, curve = group, curve_of(group)
         self.sorter = DigitSorter(curve, windows, len(rows), device, chunks=chunks)
         self.msm = DeviceMsm(curve, group, windows, device, blocks=blocks)
-        self.table = DeviceVec(group, windows.multiples * len(rows), device)
-        pinned = PinnedVec.from_array(group, table_of(group, rows, windows))
-        self.table.upload(pinned, self.msm.stream)
-        pinned.release()
+        self.table = upload(DeviceVec(group, windows.multiples * len(rows), device), rows, self.msm.stream)
+        DeviceTables(group, device).extend(self.table, windows.spacing, windows.multiples, self.msm.stream)
 
     def of(self, scalars: Words, *, canonical: bool = True) -> Words:
         pinned = PinnedVec.from_array(self.group.scalar, scalars)
@@ -75,18 +96,18 @@ class Sums:
 def check(sums: Sums, logs: list[int], scalars: list[int]) -> None:
     group = sums.group
     r = group.scalar.modulus
-    expected = multiple_of_generator(group, sum(k * s for k, s in zip(logs, scalars, strict=False)) % r)
-    assert group.decode(sums.of(group.scalar.encode_canonical(scalars))) == [expected]
+    expected = multiples_of_generator(group, [sum(k * s for k, s in zip(logs, scalars, strict=False)) % r])
+    assert np.array_equal(sums.of(group.scalar.encode_canonical(scalars)), expected)
 
 
 SIZES = [*range(1, 5), 31, 32, 33, 127, 237, 255, 256, 257, 511, 512, 513]
-EXTREMES = [BN254.g1, TOY.g1]
+EXTREMES = [TOY.g1] if SIMULATED else [BN254.g1, TOY.g1]  # groups that all sizes are tried in
 
 
 @every_group
 def test_a_sum_on_the_device_is_the_sum(group: Group, device: Device) -> None:
     logs, rows = known_multiples(group, LARGEST)
-    for n in SIZES if group in EXTREMES else [1, 33, 257]:
+    for n in SIZES if group in EXTREMES else [1, 130]:
         sums = Sums(group, rows[:n], windows_of(group, 6), device)
         check(sums, logs[:n], random_ints(group.scalar.modulus, n, 1))
 
@@ -137,12 +158,12 @@ def edge_scalars(group: Group, width: int, n: int) -> list[int]:
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_scalars_of_every_kind(group: Group, blocks: int, device: Device) -> None:
     """All in one bucket, in few, in many: runs through one walker, through blocks of walkers, through all."""
-    r, n, width = group.scalar.modulus, 500 if group in EXTREMES else 120, 6
+    r, n, width = group.scalar.modulus, 500 if group in EXTREMES else 60, 6
     logs, rows = known_multiples(group, LARGEST)
     sums = Sums(
         group,
         rows[:n],
-        windows_of(group, width, 100 if blocks == 1 and n == 120 else 1),
+        windows_of(group, width, 100 if blocks == 1 and n == 60 else 1),
         device,
         blocks=blocks,
     )
@@ -160,7 +181,7 @@ def test_scalars_of_every_kind(group: Group, blocks: int, device: Device) -> Non
         check(sums, logs[:n], scalars)
 
 
-@pytest.mark.parametrize("group", [BN254.g1, TOY.g1, TOY.g2], ids=by_name)
+@pytest.mark.parametrize("group", [*EXTREMES, TOY.g2], ids=by_name)
 def test_bases_of_every_kind(group: Group, device: Device) -> None:
     """Infinity, equal and opposite points, in one bucket and apart."""
     n, r = 96, group.scalar.modulus
@@ -186,7 +207,7 @@ def test_bases_of_every_kind(group: Group, device: Device) -> None:
     )
 
 
-@pytest.mark.parametrize("group", [BN254.g1, TOY.g2], ids=by_name)
+@pytest.mark.parametrize("group", [*EXTREMES, TOY.g2], ids=by_name)
 @pytest.mark.parametrize("chunks", [[600], [256, 344], [1, 2, 597], [256, 256, 88]])
 def test_chunks_change_nothing(group: Group, chunks: list[int], device: Device) -> None:
     logs, rows = known_multiples(group, 600)
@@ -203,9 +224,7 @@ def test_scalars_in_montgomery_form_and_on_the_device(group: Group, device: Devi
     sums = Sums(group, rows[:n], windows_of(group, 5), device)
     want = sums.of(fr.encode_canonical(scalars))
     assert np.array_equal(sums.of(fr.encode(scalars), canonical=False), want)
-    there = DeviceVec(fr, n, device)
-    pinned = PinnedVec.from_array(fr, fr.encode_canonical(scalars))
-    there.upload(pinned, sums.sorter.stream)
+    there = upload(DeviceVec(fr, n, device), fr.encode_canonical(scalars), sums.sorter.stream)
     for _ in range(3):
         assert np.array_equal(sums.msm.start(sums.table, sums.sorter.sort(there)).finish(), want)
 
@@ -224,11 +243,11 @@ def test_one_sort_serves_both_groups(curve: Curve, device: Device) -> None:
     for g, p in pending.items():
         logs = known_multiples(g, LARGEST)[0]
         total = sum(k * s for k, s in zip(logs, scalars, strict=False)) % fr.modulus
-        assert g.decode(p.finish()) == [multiple_of_generator(g, total)]
+        assert np.array_equal(p.finish(), multiples_of_generator(g, [total]))
 
 
 def test_a_scalar_that_is_not_reduced_is_named(device: Device) -> None:
-    group, n = BN254.g1, 300
+    group, n = TOY.g1, 300
     _, rows = known_multiples(group, LARGEST)
     sums = Sums(group, rows[:n], windows_of(group, 5), device, chunks=[256, 44])
     scalars = group.scalar.encode_canonical([1] * n)
@@ -266,12 +285,10 @@ def test_windows_that_cannot_be_are_refused() -> None:
 
 @pytest.mark.parametrize("group", REAL_GROUPS, ids=by_name)
 def test_larger_sums_equal_the_cpus(group: Group, device: Device) -> None:
-    sizes = [700] if SIMULATED else [1023, 1 << 13, (1 << 15) + 1, 65535, 65536, 65537]
+    sizes = [300] if SIMULATED else [1023, 1 << 13, (1 << 15) + 1, 65535, 65536, 65537]
     most = sizes[-1]
-    logs, scalars = (
-        group.scalar.encode_canonical(random_ints(group.scalar.modulus, most, seed)) for seed in (10, 11)
-    )
-    rows = cpu.fixed_base(group, cpu.generator(group), logs)
+    scalars = group.scalar.encode_canonical(random_ints(group.scalar.modulus, most, 11))
+    _, rows = known_multiples(group, most)
     for n in sizes:
         sums = Sums(group, rows[:n], windows_of(group, 6 if SIMULATED else 12), device, blocks=None)
         assert np.array_equal(sums.of(scalars[:n]), cpu.msm(group, rows[:n], scalars[:n]))
