@@ -14,8 +14,9 @@ from ..formats.bellman import BellmanKey
 from ..formats.zkey import Zkey
 from ..stages import quotient
 from ..stages.ntt import Domain
-from .assignments import padded, query_scalars
+from .assignments import check_assignment, padded, query_scalars
 from .engine import Sums
+from .keys import ProvingKey
 from .work import Clock, views_dropped
 
 
@@ -26,23 +27,19 @@ class CpuEngine:
     ----------
     key : Zkey or BellmanKey
     threads : int
+    pool : PinnedPool, optional
+        Of the assignments made from witnesses. Default: one of its own, pageable, as nothing is uploaded.
     """
 
-    device = "cpu"
+    device, fallible = "cpu", False
 
-    def __init__(self, key: Zkey | BellmanKey, threads: int) -> None:
-        self.key, self.threads = key, threads
+    def __init__(self, key: Zkey | BellmanKey, threads: int, pool: PinnedPool | None = None) -> None:
+        self.key, self.threads, self._given_pool = key, threads, pool
         root = "snarkjs" if isinstance(key, Zkey) else "bellman"
         log_n = key.domain_size.bit_length() - 1
         self._domain = Domain(key.curve, log_n, root=root, device="cpu", threads=threads)
         self._pool: PinnedPool | None = None
         self._process = os.getpid()
-
-    def pool(self) -> PinnedPool:
-        """Pageable memory: nothing is uploaded. Trimmed after every use: what goes back to the system needs no wiping."""
-        if self._pool is None or self._process != os.getpid():
-            self._pool, self._process = PinnedPool(kind="pageable", wipe=False), os.getpid()
-        return self._pool
 
     def begin(self, assignment: ProvingAssignment, clock: Clock) -> CpuBegun:
         """Make the quotient."""
@@ -58,10 +55,22 @@ class CpuEngine:
         finally:
             assignment.release()
             if self._pool is not None:
-                self.pool().trim()
+                self._mine().trim()  # what goes back to the system needs no wiping
+
+    def begin_witness(self, owner: ProvingKey, witness: Words, clock: Clock) -> CpuBegun:
+        """Synthesise, then as from an assignment."""
+        with clock("evaluate"):
+            pool = self._mine() if self._given_pool is None else self._given_pool
+            assignment = synthesised(owner, self.key, witness, pool, self.threads)
+        return self.begin(assignment, clock)
 
     def close(self) -> None:
         """Nothing is kept that would not go by itself."""
+
+    def _mine(self) -> PinnedPool:
+        if self._pool is None or self._process != os.getpid():
+            self._pool, self._process = PinnedPool(kind="pageable", wipe=False), os.getpid()
+        return self._pool
 
     def _quotient(self, rows: Evaluations) -> Words:
         n = self.key.domain_size
@@ -72,6 +81,28 @@ class CpuEngine:
             assert rows.c is not None
             h = quotient.bellman(self._domain, a, b, padded(rows.c, n))
         return cpu.from_montgomery(self.key.curve.fr, h, threads=self.threads)  # as the MSM wants it
+
+
+def synthesised(
+    owner: ProvingKey, key: Zkey | BellmanKey, witness: Words, pool: PinnedPool, threads: int | None
+) -> ProvingAssignment:
+    """A new assignment, sealed and checked, from a canonical witness."""
+    out = ProvingAssignment(
+        key.curve,
+        constraints=key.domain_size,
+        aux=key.n_vars - key.n_public - 1,
+        inputs=key.n_public + 1,
+        pool=pool,
+        with_c=isinstance(key, BellmanKey),
+    )
+    try:
+        with views_dropped():
+            owner.evaluate_into(out, witness, threads=threads)
+            check_assignment(key, out, threads=threads)
+    except BaseException:
+        out.release()
+        raise
+    return out
 
 
 @dataclass(repr=False)
@@ -110,6 +141,9 @@ class CpuBegun:
     def wires(self) -> Words:
         """As they are."""
         return self.w
+
+    def release(self) -> None:
+        """Nothing is left."""
 
     def _msm(self, group: Group, bases: Words, scalars: Words) -> Words:
         return cpu.msm(group, bases, scalars, threads=self.threads)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from .._core.assignment import ProvingAssignment
-from .._core.memory import PinnedPool
 from ..curves import Words
+from .keys import ProvingKey
 from .work import Clock
 
 
@@ -38,7 +38,11 @@ class Begun(Protocol):
         ...
 
     def wires(self) -> Words:
-        """All wires, canonical, shape (n_vars, 4); also after `sums`."""
+        """All wires, canonical, shape (n_vars, 4), until `release`."""
+        ...
+
+    def release(self) -> None:
+        """Give back what is left of the proof. Idempotent."""
         ...
 
 
@@ -49,19 +53,22 @@ class Engine(Protocol):
     ----------
     device : str
         As `stats["device"]` says it.
+    fallible : bool
+        Whether a wrong sum may be the machine's fault: then a proof that does not verify is made once more.
     """
 
     device: str
-
-    def pool(self) -> PinnedPool:
-        """Where the prover's own assignments live."""
-        ...
+    fallible: bool
 
     def begin(self, assignment: ProvingAssignment, clock: Clock) -> Begun:
         """Take a sealed assignment that fits the key; returns when the last read of a, b and c is done or enqueued.
 
-        The assignment is given back in any case, a, b and c by `release_abc`, before this returns.
+        By then these are given back, by `release_abc`; the rest is by `Begun.release` at the latest.
         """
+        ...
+
+    def begin_witness(self, owner: ProvingKey, witness: Words, clock: Clock) -> Begun:
+        """The same from a canonical witness of the right length: rows are evaluated by the key's matrices or its r1cs."""
         ...
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ Keys of snarkjs and of bellman differ in how h comes about and in which wires ha
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import warnings
 from collections.abc import Iterable, Iterator
@@ -32,11 +33,14 @@ from .batch import prove_many
 from .constraints import R1cs, canonical_witness
 from .cpu_engine import CpuEngine
 from .engine import Begun, Engine
+from .gpu_engine import GpuEngine
 from .keys import ProvingKey
 from .pending import PendingProof
 from .proof import Proof
 from .verifier import why_invalid
 from .work import Own, ProofResult, Work, views_dropped
+
+log = logging.getLogger(__name__)
 
 
 class Prover:
@@ -48,7 +52,7 @@ class Prover:
     device : str or Device, default "auto"
         See `select_backend`.
     pool : PinnedPool, optional
-        Where the prover's own assignments live. Default: one of its own, pageable, as the CPU needs nothing pinned.
+        Where what the prover makes of witnesses lives. Default: on the CPU one of its own, pageable, else the process's.
     self_check : bool, default True
         Verify every proof before it is returned.
     threads : int, optional
@@ -71,12 +75,15 @@ class Prover:
         self_check: bool = True,
         threads: int | None = None,
     ) -> None:
-        select_backend(device)
+        chosen = select_backend(device)
         self._threads = cpu.num_threads(threads)
         self._self_check = bool(self_check)
-        self._engine: Engine | None = CpuEngine(key.record, self._threads)
+        self._engine: Engine | None = (
+            GpuEngine(key.record, chosen, pool)
+            if isinstance(chosen, Device)
+            else CpuEngine(key.record, self._threads, pool)
+        )
         self._key: ProvingKey | None = key
-        self._given_pool = pool
         self._own: Own | None = None
 
     def __enter__(self) -> Self:
@@ -181,59 +188,67 @@ class Prover:
                 stacklevel=3,
             )
         work.r, work.s = _blinding(key.curve.fr)
-        if not isinstance(given, ProvingAssignment):
-            with clock("evaluate"):
-                given = self._synthesise(work)
-        work.given = None
-        given.seal()
-        work.begun = work.engine.begin(given._take(), clock)
+        if isinstance(given, ProvingAssignment):
+            work.given = None
+            given.seal()
+            work.begun = work.engine.begin(given._take(), clock)
+        else:
+            work.begun = work.engine.begin_witness(work.owner, given, clock)
         return work
 
-    def _synthesise(self, work: Work) -> ProvingAssignment:
-        key = work.key
-        out = ProvingAssignment(
-            key.curve,
-            constraints=key.domain_size,
-            aux=key.n_vars - key.n_public - 1,
-            inputs=key.n_public + 1,
-            pool=self._given_pool or work.engine.pool(),
-            with_c=isinstance(key, BellmanKey),
-        )
-        try:
-            with views_dropped():
-                work.owner.evaluate_into(out, work.given, threads=self._threads)
-                check_assignment(key, out, threads=self._threads)
-        except BaseException:
-            out.release()
-            raise
-        return out
-
     def _finish(self, work: Work) -> ProofResult:
-        key, clock = work.key, work.clock
-        g1, g2 = key.curve.g1, key.curve.g2
-        r, s, sums = work.r, work.s, work.begun.sums(clock)
+        try:
+            proof, retries = self._proof(work), 0
+            if self._self_check and not self._verifies(work, proof):
+                proof, retries = self._again(work, proof), 1
+        finally:
+            work.begun.release()
+        stats = {
+            "device": work.engine.device,
+            "threads": self._threads,
+            "curve": work.key.curve.name,
+            "sizes": work.sizes,
+            "seconds": work.clock.finish(),
+            "self_check": self._self_check,
+            "retries": retries,
+        }
+        return ProofResult(proof, work.begun.public, stats)
 
+    def _proof(self, work: Work) -> Proof:
+        key, clock, r, s = work.key, work.clock, work.r, work.s
+        g1, g2 = key.curve.g1, key.curve.g2
+        sums = work.begun.sums(clock)
         with clock("combine"):
             a_1 = _combine(g1, (1, key.alpha_1), (1, sums.a), (r, key.delta_1))
             b_1 = _combine(g1, (1, key.beta_1), (1, sums.b_1), (s, key.delta_1))
             b_2 = _combine(g2, (1, key.beta_2), (1, sums.b_2), (s, key.delta_2))
             c_1 = _combine(g1, (1, sums.l), (1, sums.h), (s, a_1), (r, b_1), (-r * s, key.delta_1))
+        return Proof(key.curve, a_1, b_2, c_1)
 
-        proof = Proof(key.curve, a_1, b_2, c_1)
-        public = work.begun.public
-        if self._self_check:
-            with clock("self_check"):
-                if why_invalid(work.vk, public, proof, allow_insecure=True) is not None:
-                    raise _blame(work.r1cs, work.begun)
-        stats = {
-            "device": work.engine.device,
-            "threads": self._threads,
-            "curve": key.curve.name,
-            "sizes": work.sizes,
-            "seconds": clock.finish(),
-            "self_check": self._self_check,
-        }
-        return ProofResult(proof, public, stats)
+    def _verifies(self, work: Work, proof: Proof) -> bool:
+        with work.clock("self_check"):
+            return why_invalid(work.vk, work.begun.public, proof, allow_insecure=True) is None
+
+    def _again(self, work: Work, wrong: Proof) -> Proof:
+        # a proof that does not verify comes from a witness that does not satisfy, or from a machine that failed
+        if not work.engine.fallible:
+            raise _blame(work.r1cs, work.begun)
+        if work.given is None:
+            raise SelfCheckError(
+                "the proof does not verify and cannot be made again, because a, b and c are gone: "
+                "the device computed wrongly, or the assignment does not satisfy the circuit"
+            )
+        log.warning("a proof of %s does not verify: making it again", work.engine.device)
+        work.begun.release()
+        work.begun = work.engine.begin_witness(work.owner, work.given, work.clock)
+        proof = self._proof(work)
+        if self._verifies(work, proof):
+            return proof
+        if proof == wrong:
+            raise _blame(work.r1cs, work.begun)
+        raise SelfCheckError(
+            f"{work.engine.device} computes wrongly: two proofs from one witness differ, and neither verifies"
+        )
 
     def _pending(self, work: Work) -> PendingProof:
         return PendingProof(self._mine().thread.submit(self._finish, work), work.clock.stop)
@@ -247,7 +262,7 @@ class Prover:
 
 def select_backend(device: str | Device) -> backend.Backend:
     """The backend that makes proofs, for a `device=` argument: see `pinzk.backend.select`."""
-    return backend.select(device, cpu_only="proofs")  # until there is a prover for GPUs
+    return backend.select(device)
 
 
 def _blinding(fr: Field) -> tuple[int, int]:
