@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 Backend: TypeAlias = Device | Literal["cpu"]  # itself a selector, so it can be handed on as `device=`
 
-_CUDA = re.compile(r"cuda(:[0-9]{1,4})?|GPU-[0-9a-fA-F-]+", re.ASCII)
+SELECTORS = re.compile(r"auto|cpu|cuda(:[0-9]{1,4})?|GPU-[0-9a-fA-F-]+", re.ASCII)
 _said: set[str] = set()
 _opened: set[Device] = set()
 _auto: Backend | None = None
@@ -68,7 +68,7 @@ def select(device: str | Device = "auto", *, cpu_only: str = "") -> Backend:
             _say_once(f"device auto: {cpu_only} run on the CPU alone in this version")
             return "cpu"
         return _first_usable()
-    if isinstance(device, str) and not _CUDA.fullmatch(device):
+    if isinstance(device, str) and not SELECTORS.fullmatch(device):
         raise ValueError(f"{origin} must be auto, cpu, cuda, cuda:N or GPU-<uuid>, not {device!r}")
     if cpu_only:
         raise BackendUnavailable(

@@ -8,14 +8,14 @@ import os
 import re
 
 from . import VerifyingKey
-from .cli_report import DEVICES
+from .backend import SELECTORS
 from .curves import Curve
 from .formats.zkey import read_zkey_header
 
 
 def device_name(text: str) -> str:
     """A value of ``--device``."""
-    if not DEVICES.fullmatch(text):
+    if not SELECTORS.fullmatch(text):
         raise argparse.ArgumentTypeError(f"must be auto, cpu, cuda, cuda:N or GPU-<uuid>, not {text!r}")
     return text
 

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ._core import cpu
+from .backend import SELECTORS
 from .cli_files import UsageError, write_stdout
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-DEVICES = re.compile(r"auto|cpu|cuda(:[0-9]+)?|GPU-[0-9a-fA-F-]+", re.ASCII)
 SIZES = re.compile(r"([0-9]+)(B|KiB|MiB|GiB|TiB)?", re.ASCII)
 
 
@@ -102,7 +102,7 @@ def environment_problems() -> list[str]:
     """One line for each of pinzk's variables that has no meaning."""
     found = []
     device = os.environ.get("PINZK_DEVICE", "").strip()
-    if device and not DEVICES.fullmatch(device):
+    if device and not SELECTORS.fullmatch(device):
         found.append(f"PINZK_DEVICE must be auto, cpu, cuda, cuda:N or GPU-<uuid>, not {device!r}")
     try:
         cpu.num_threads()

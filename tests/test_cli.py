@@ -244,7 +244,16 @@ def test_junk_in_the_environment_is_an_error(pinzk, tmp_path, name):
 
 
 def test_a_device_that_is_not_there_ends_with_3(pinzk, tmp_path):
-    fails(pinzk("prove", BN254.zkey, BN254.wtns, "--device", "cuda:99"), 3, "cuda:99")
+    for device in ("cuda:99", "GPU-00000000-0000-0000-0000-000000000000"):
+        fails(pinzk("prove", BN254.zkey, BN254.wtns, "--device", device), 3, device)
+        fails(
+            pinzk("prove", BN254.zkey, BN254.wtns, env={"PINZK_DEVICE": device}),
+            3,
+            f"PINZK_DEVICE asks for '{device}'",
+        )
+    fails(pinzk("prove", BN254.zkey, BN254.wtns, "--device", "cuda:99999"), 2, "cuda:N")
+    fails(pinzk("devices", env={"PINZK_DEVICE": "cuda:99999"}), 2, "PINZK_DEVICE")
+    assert "devices" in json.loads(succeeds(pinzk("devices", "--json", env={"PINZK_DEVICE": "cuda:99"})))
     fails(pinzk("prove", BN254.zkey, BN254.wtns, env={"PINZK_DEVICE": "cuda:99"}), 3, "PINZK_DEVICE")
     assert files(tmp_path) == set()
 

@@ -16,9 +16,9 @@ import numpy as np
 from .. import backend
 from .._core.device import Device, DeviceVec, Stream, launch, view
 from .._core.memory import PinnedPool, PinnedVec
-from ..curves import Curve
+from ..curves import Curve, Words
 from .arrays import check_rows, check_vector, expected
-from .device_load import copy, load
+from .device_load import CHUNK_BYTES, copy, load
 from .device_ntt import DeviceNtt
 
 _KEPT = 8  # tables of shifts that are kept
@@ -54,9 +54,7 @@ class DeviceDomain:
                 )
             if isinstance(v, np.ndarray):
                 check_rows(v, self._size)
-                rows = v.reshape(-1, 4)
-                there = DeviceVec(self._fr, len(rows), self._device)
-                load(there, len(rows), copy(rows), self._stream)
+                there = self._upload(v.reshape(-1, 4))
                 with self._on_host(there, shift, inverse, PinnedPool.default()) as answer:
                     return np.array(answer.borrow().numpy()).reshape(v.shape)
             check_vector(v, self._fr, self._size)
@@ -83,6 +81,15 @@ class DeviceDomain:
             done.synchronize()
         else:
             theirs.wait(done)
+        return out
+
+    def _upload(self, rows: Words) -> DeviceVec:
+        out = DeviceVec(self._fr, len(rows), self._device)
+        if rows.nbytes > CHUNK_BYTES:
+            load(out, len(rows), copy(rows), self._stream)
+        else:
+            with PinnedVec.from_array(self._fr, np.ascontiguousarray(rows)) as pinned:
+                out.upload(pinned, self._stream)
         return out
 
     def _on_host(self, v: DeviceVec, shift: int, inverse: bool, pool: PinnedPool) -> PinnedVec:

@@ -161,7 +161,7 @@ class Domain:
         """Coefficients of the polynomial with values `v` at shift * omega**k; the inverse of `coset_ntt`."""
         return self._transform(v, self._checked_shift(shift), True, stream)
 
-    @property
+    @cached_property
     def default_shift(self) -> int:
         """Where the coset starts: the primitive 2n-th root (snarkjs) or the field's generator (bellman).
 

@@ -12,7 +12,6 @@ from fake_process import run
 
 from pinzk import Prover, backend, kernels, msm
 from pinzk._core.device import Device
-from pinzk.cli_report import DEVICES
 from pinzk.errors import BackendUnavailable, DeviceError
 
 
@@ -47,7 +46,7 @@ def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
     assert backend.select("cuda:0") == Device(0)  # the argument wins
     assert backend.select("cpu") == "cpu"
     assert backend.name_of("cpu") == "cpu"
-    assert DEVICES.fullmatch(uuid)
+    assert backend.SELECTORS.fullmatch(uuid)
 
 
 def test_what_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

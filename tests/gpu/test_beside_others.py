@@ -172,7 +172,6 @@ def test_memory_shown_to_others_is_not_reused_under_their_kernels(torch: Any, de
                 gpu.coset_ntt(gpu.ntt(v))
                 assert other.capacity == N
             stream.close()
-        assert not side.query()  # all of the above went on meanwhile
         side.synchronize()
         device.settle(10)
         assert device.budget.stats().used < held
