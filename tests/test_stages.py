@@ -105,6 +105,6 @@ def test_msm_refuses(curve: Curve) -> None:
     with pytest.raises(ValueError, match=r"scalars must be an array uint64\[n, 4\], not int64"):
         msm(g, bases, scalars.astype(np.int64))
     with pytest.raises(ValueError, match=r"scalars must be .* not list"):
-        msm(g, bases, [1, 2, 3])  # type: ignore[arg-type]
+        msm(g, bases, [1, 2, 3])
     with pytest.raises(ValueError, match="stream"):
         msm(g, bases, scalars, stream=0)

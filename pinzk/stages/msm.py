@@ -9,15 +9,17 @@ import numpy as np
 
 from .. import backend
 from .._core import cpu
-from .._core.device import Device
-from ..curves import Group, Words
+from .._core.device import Device, DeviceVec
+from .._core.memory import PinnedVec
+from ..curves import Field, Group, Words
 from ..errors import FormatError
+from .arrays import check_elem, expected_rows
 
 
 def msm(
     group: Group,
-    bases: Words,
-    scalars: Words,
+    bases: Any,
+    scalars: Any,
     *,
     canonical: bool = False,
     device: str | Device = "auto",
@@ -31,15 +33,17 @@ def msm(
     Parameters
     ----------
     group : Group
-    bases : ndarray of uint64, shape (n, group.limbs)
-        Affine points, Montgomery coordinates; trusted to lie on the curve.
-    scalars : ndarray of uint64, shape (n, 4)
+    bases : ndarray of uint64, shape (n, group.limbs); PinnedVec; or DeviceVec or device array
+        Affine points, Montgomery coordinates; trusted to lie on the curve. The last two on the GPU that does the work.
+    scalars : ndarray of uint64, shape (n, 4); or as above
         Below the group's order; Montgomery form, or canonical where `canonical` says so.
     canonical : bool, default False
     device : str or Device, default "auto"
-    stream : optional
-        A stream of the device; there is none on the CPU.
+        See `pinzk.backend.select`.
+    stream : Stream, int or object with ``__cuda_stream__``, optional
+        Of the GPU: the work comes behind what is on it. The call returns when the point is there.
     threads : int, optional
+        On the CPU.
 
     Returns
     -------
@@ -48,8 +52,12 @@ def msm(
 
     Raises
     ------
-    ValueError
-        Shapes or types do not fit.
+    TypeError, ValueError
+        Shapes or types do not fit, or an array is on another device.
+    BackendUnavailable
+        The device that was asked for cannot be used.
+    BudgetExceeded
+        It does not fit on the device.
     FormatError
         A scalar is not below the order; the message has its index.
 
@@ -62,11 +70,15 @@ def msm(
     >>> bool((six == msm(g1, bases[:1], fr.encode([6]))).all())
     True
     """
-    backend.select(device, cpu_only="multi-scalar products")
+    where = backend.select(device)
+    if isinstance(where, Device):
+        from .device_sum import device_sum  # a process without a GPU has no use for it
+
+        return device_sum(group, bases, scalars, where, canonical=canonical, stream=stream)
     if stream is not None:
         raise ValueError("stream: the CPU backend has no streams")
-    p = _rows("bases", bases, group.limbs)
-    k = _rows("scalars", scalars, group.scalar.limbs)
+    p = _rows("bases", bases, group)
+    k = _rows("scalars", scalars, group.scalar)
     bad = cpu.first_unreduced(group.scalar, k, threads=threads)
     if bad is not None:
         raise FormatError(f"scalar {bad} is not below the order of {group.name}", index=bad)
@@ -75,13 +87,12 @@ def msm(
     return cpu.msm(group, p, k, threads=threads)
 
 
-def _rows(name: str, array: Any, columns: int) -> Words:
-    if (
-        not isinstance(array, np.ndarray)
-        or array.dtype != np.uint64
-        or array.ndim != 2
-        or array.shape[1] != columns
-    ):
-        got = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
-        raise ValueError(f"{name} must be an array uint64[n, {columns}], not {got}")
-    return np.ascontiguousarray(array)
+def _rows(name: str, x: Any, elem: Field | Group) -> Words:
+    if isinstance(x, PinnedVec):
+        check_elem(name, x, elem)
+        return x.borrow().numpy()
+    if isinstance(x, DeviceVec):
+        raise ValueError(f"{name} are on a GPU: say device='cuda'")
+    if not isinstance(x, np.ndarray) or x.dtype != np.uint64 or x.ndim != 2 or x.shape[1] != elem.limbs:
+        raise expected_rows(name, elem.limbs, x)
+    return np.ascontiguousarray(x)

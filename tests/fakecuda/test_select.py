@@ -10,7 +10,7 @@ import pytest
 from fake_cuda import Fake
 from fake_process import run
 
-from pinzk import Prover, backend, kernels, msm
+from pinzk import Prover, backend, kernels
 from pinzk._core.device import Device
 from pinzk.errors import BackendUnavailable, DeviceError
 
@@ -186,7 +186,6 @@ def test_the_doors_of_what_has_no_gpu_code() -> None:
     from pinzk.groth16.setup import setup
 
     for call in (
-        lambda: msm(None, None, None, device="cuda"),  # type: ignore[arg-type]
         lambda: Prover(None, device="cuda"),  # type: ignore[arg-type]
         lambda: setup(None, device="cuda"),  # type: ignore[arg-type]
     ):
