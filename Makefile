@@ -13,7 +13,7 @@ BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # one persistent build directory for each kind of build, so that a second run compiles only what changed
 INSTALL := $(PIP) install --no-build-isolation --no-deps
-NATIVE  := $(wildcard cuda/*.cuh cuda/*.cu pinzk/_core/*.hpp pinzk/_core/*/*.hpp pinzk/_core/*/*.cpp tests/native/*)
+NATIVE  := $(wildcard cuda/*.cuh cuda/*.cu pinzk/_core/*.hpp pinzk/_core/*/*.hpp pinzk/_core/*/*.cpp tests/native/* tests/simt/*.[ch]*)
 CYTHON  := $(wildcard pinzk/_core/*.pyx pinzk/_core/*.pxd pinzk/_core/*/*.pyx pinzk/_core/*/*.pxd)
 
 # the source folder of the package has no compiled modules: keep it off the path

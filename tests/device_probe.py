@@ -19,8 +19,9 @@ from pinzk._core.memory import PinnedVec
 def load(name: str, device: Device) -> Module:
     """The kernels of ``tests/simt/<name>.cu``, behind the headers of pinzk with the toy curve."""
     with tempfile.TemporaryDirectory() as folder:
-        for path in [*(simulator.ROOT / "cuda").glob("*.cuh"), simulator.HERE / f"{name}.cu"]:
-            (Path(folder) / path.name).write_text(path.read_text())
+        for file in [*kernels.Builder().sources.iterdir(), simulator.HERE / f"{name}.cu"]:
+            if file.is_file():
+                (Path(folder) / file.name).write_text(file.read_text())
         builder = simulator.Builder if simulator.SIMULATED else kernels.Builder
         return Module(device, builder(Path(folder)).build(kernels.Unit(name, "toy"), device.sm).image)
 
