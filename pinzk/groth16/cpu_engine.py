@@ -17,6 +17,7 @@ from ..stages.ntt import Domain
 from .assignments import check_assignment, padded, query_scalars
 from .engine import Sums
 from .keys import ProvingKey
+from .plan import plan_for_cpu
 from .work import Clock, views_dropped
 
 
@@ -35,6 +36,7 @@ class CpuEngine:
 
     def __init__(self, key: Zkey | BellmanKey, threads: int, pool: PinnedPool | None = None) -> None:
         self.key, self.threads, self._given_pool = key, threads, pool
+        self.plan = plan_for_cpu(key)
         root = "snarkjs" if isinstance(key, Zkey) else "bellman"
         log_n = key.domain_size.bit_length() - 1
         self._domain = Domain(key.curve, log_n, root=root, device="cpu", threads=threads)

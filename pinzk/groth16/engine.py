@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from .._core.assignment import ProvingAssignment
 from ..curves import Words
 from .keys import ProvingKey
+from .plan import MemoryPlan
 from .work import Clock
 
 
@@ -55,10 +56,12 @@ class Engine(Protocol):
         As `stats["device"]` says it.
     fallible : bool
         Whether a wrong sum may be the machine's fault: then a proof that does not verify is made once more.
+    plan : MemoryPlan
     """
 
     device: str
     fallible: bool
+    plan: MemoryPlan
 
     def begin(self, assignment: ProvingAssignment, clock: Clock) -> Begun:
         """Take a sealed assignment that fits the key; returns when the last read of a, b and c is done or enqueued.

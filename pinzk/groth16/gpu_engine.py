@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -23,14 +25,15 @@ from ..formats.sparse import SparseRows
 from ..formats.zkey import Zkey
 from ..stages.device_load import copy, load
 from ..stages.device_msm import DeviceMsm, PendingSum
-from ..stages.device_quotient import DeviceQuotient, Rows
-from ..stages.device_sort import DigitSorter, Windows
+from ..stages.device_quotient import DeviceQuotient, Parts, Rows
+from ..stages.device_sort import DigitSorter
 from ..stages.device_sparse import DeviceSparse, to_montgomery
 from ..stages.ntt import Domain
 from .constraints import R1cs
 from .engine import Sums
 from .gpu_key import GpuKey, Mask
 from .keys import ProvingKey
+from .plan import plan_for_gpu
 from .work import Clock, views_dropped
 
 
@@ -43,25 +46,36 @@ class GpuEngine:
     gpu : Device
     pool : PinnedPool, optional
         For the chunks in which witnesses are uploaded.
+    max_device : int, optional
+        Bytes of device memory that may be used; by default what the device's budget has free.
     """
 
     fallible = True
 
-    def __init__(self, key: Zkey | BellmanKey, gpu: Device, pool: PinnedPool | None = None) -> None:
+    def __init__(
+        self,
+        key: Zkey | BellmanKey,
+        gpu: Device,
+        pool: PinnedPool | None = None,
+        max_device: int | None = None,
+    ) -> None:
+        free = gpu.budget.stats().free
+        self.plan = plan_for_gpu(key, free if max_device is None else min(free, max_device))
+        w_windows, h_windows = self.plan.witness_windows, self.plan.h_windows
+        assert w_windows is not None and h_windows is not None
         self.key, self.gpu, self.device, self.pool = key, gpu, f"cuda:{gpu.index}", pool
         curve, n, domain_size = key.curve, key.n_vars, key.domain_size
         self.uploads, self.stream, quotient_stream = (Stream(gpu) for _ in range(3))
         root = "snarkjs" if isinstance(key, Zkey) else "bellman"
         domain = Domain(curve, domain_size.bit_length() - 1, root=root, device="cpu")
         self.quotient = DeviceQuotient(domain, gpu, uploads=self.uploads, stream=quotient_stream)
-        bits = curve.fr.modulus.bit_length()
-        w_windows, h_windows = Windows(bits, _width(n)), Windows(bits, _width(domain_size))
-        self.sort_w = DigitSorter(curve, w_windows, n, gpu, stream=self.stream)
-        self.sort_h = DigitSorter(curve, h_windows, len(key.h), gpu, stream=self.stream)
+        n_h = len(key.h)
+        self.sort_w = DigitSorter(curve, w_windows, n, gpu, chunks=[n], stream=self.stream)
+        self.sort_h = DigitSorter(curve, h_windows, n_h, gpu, chunks=[n_h], stream=self.stream)
         self.msm_1 = DeviceMsm(curve, curve.g1, w_windows, gpu, stream=self.stream)
         self.msm_2 = DeviceMsm(curve, curve.g2, w_windows, gpu, stream=self.stream)
         self.msm_h = DeviceMsm(curve, curve.g1, h_windows, gpu, stream=self.stream)
-        self.points = GpuKey(key, gpu, self.stream)
+        self.points = GpuKey(key, self.plan, gpu, self.stream)
         self.making = threading.Lock()
         self.matrices: list[DeviceSparse] | None = None
         self.masks: tuple[Mask, Mask] | tuple[None, None] = None, None  # of the r1cs, once that is known
@@ -135,32 +149,49 @@ class GpuBegun(ABC):
     def sums(self, clock: Clock) -> Sums:
         """Kernels, while the device's lock is held, and what is left of each sum."""
         engine = self.engine
+        marks: Parts = []
         with clock("device"), engine.gpu.lock:
-            pending = self._enqueued()
+            pending = self._enqueued(marks)
             for stream in (engine.stream, engine.quotient.stream):
                 stream.synchronize()
+        for name, begin, end in marks:
+            clock.add(f"device_{name}", end.elapsed_ms(begin) / 1e3)
         with clock("buckets"):
             return Sums(**{name: p.finish() for name, p in pending.items()})
 
-    def _enqueued(self) -> dict[str, PendingSum]:
-        engine, key = self.engine, self.engine.key
+    def _enqueued(self, marks: Parts) -> dict[str, PendingSum]:
+        engine, key, main = self.engine, self.engine.key, self.engine.stream
         a, b_1, b_2 = engine.points.queries(*self.masks)
-        pipeline = engine.quotient.snarkjs if isinstance(key, Zkey) else engine.quotient.bellman
-        h = pipeline(*self.rows())
+        with _marked("quotient", engine.quotient.stream, marks):
+            pipeline = engine.quotient.snarkjs if isinstance(key, Zkey) else engine.quotient.bellman
+            h = pipeline(*self.rows())
         h_there = engine.quotient.stream.record()
-        engine.stream.wait(self.w_there)
-        digits = engine.sort_w.sort(self.w, canonical=self.canonical)
-        pending = {
-            "b_2": engine.msm_2.start(b_2, digits),  # the longest first: its tail overlaps the quotient
-            "b_1": engine.msm_1.start(b_1, digits),
-            "a": engine.msm_1.start(a, digits),
-            "l": engine.msm_1.start(engine.points.l, digits),
-        }
-        engine.stream.wait(h_there)
-        pending["h"] = engine.msm_h.start(engine.points.h, engine.sort_h.sort(h))
+        main.wait(self.w_there)
+        with _marked("sort_witness", main, marks):
+            digits = engine.sort_w.sort(self.w, canonical=self.canonical)
+        pending = {}
+        # the longest first: its tail overlaps the quotient
+        for name, msm, points in (
+            ("b_2", engine.msm_2, b_2),
+            ("b_1", engine.msm_1, b_1),
+            ("a", engine.msm_1, a),
+            ("l", engine.msm_1, engine.points.l),
+        ):
+            with _marked(f"msm_{name}", main, marks):
+                pending[name] = msm.start(points, digits)
+        main.wait(h_there)
+        with _marked("msm_h", main, marks):
+            pending["h"] = engine.msm_h.start(engine.points.h, engine.sort_h.sort(h))
         h.release()
         self.w.release()
         return pending
+
+
+@contextmanager
+def _marked(name: str, stream: Stream, marks: Parts) -> Iterator[None]:
+    begin = stream.record()
+    yield
+    marks.append((name, begin, stream.record()))
 
 
 class FromAssignment(GpuBegun):
@@ -234,7 +265,3 @@ def _masks(assignment: ProvingAssignment) -> tuple[Mask, Mask]:
     inputs = np.ones(len(assignment.input_assignment), dtype=bool)
     in_a = np.concatenate([inputs, assignment.a_aux.mask])
     return in_a, np.concatenate([assignment.b_input.mask, assignment.b_aux.mask])
-
-
-def _width(n: int) -> int:
-    return max(4, min(16, n.bit_length() - 3))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A proving key on a GPU: its queries with a point for every wire, so that one order of the digits serves them all."""
+"""A proving key on a GPU: a point for every wire in each query, so that one sort of digits serves all; and multiples."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from ..formats.bellman import BellmanKey
 from ..formats.zkey import Zkey
 from ..stages.device_load import copy, load
 from ..stages.device_quotient import bit_reversed
+from ..stages.device_sort import Windows
+from ..stages.device_tables import DeviceTables
+from .plan import MemoryPlan
 
 Mask = NDArray[np.bool_]
 _BLOCK = 1 << 12  # wires whose points are counted at a time
@@ -25,9 +28,11 @@ class GpuKey:
     Parameters
     ----------
     key : Zkey or BellmanKey
+    plan : MemoryPlan
+        How many multiples of each point there are to be.
     device : Device
     stream : Stream
-        Of the uploads; the key is there for what follows on it.
+        Of uploads and tables; the key is there for what follows on it.
 
     Attributes
     ----------
@@ -35,14 +40,17 @@ class GpuKey:
         Of all wires, infinity for the public ones; of the quotient's scalars in the order `DeviceQuotient` leaves them in.
     """
 
-    def __init__(self, key: Zkey | BellmanKey, device: Device, stream: Stream) -> None:
+    def __init__(self, key: Zkey | BellmanKey, plan: MemoryPlan, device: Device, stream: Stream) -> None:
+        assert plan.witness_windows is not None and plan.h_windows is not None
         self._key, self._device, self._stream = key, device, stream
+        self._windows = plan.witness_windows
+        self._tables = {g.number: DeviceTables(g, device) for g in (key.curve.g1, key.curve.g2)}
         n, g1 = key.n_vars, key.curve.g1
         private = np.arange(n) > key.n_public
         self.l = self._loaded(g1, n, _spread(key.c if isinstance(key, Zkey) else key.l, private))
         log_n = key.domain_size.bit_length() - 1
         fill = copy(key.h) if isinstance(key, Zkey) else _ordered(key.h, bit_reversed(log_n))
-        self.h = self._loaded(g1, len(key.h), fill)
+        self.h = self._loaded(g1, len(key.h), fill, plan.h_windows)
         self._masks: tuple[Mask, Mask] | None = None
         self._queries: tuple[DeviceVec, DeviceVec, DeviceVec] | None = None
         if isinstance(key, Zkey):  # a point for every wire
@@ -78,9 +86,13 @@ class GpuKey:
         assert self._queries is not None
         return self._queries
 
-    def _loaded(self, group: Group, n: int, fill: Callable[[int, Words], None]) -> DeviceVec:
-        out = DeviceVec(group, n, self._device)
+    def _loaded(
+        self, group: Group, n: int, fill: Callable[[int, Words], None], windows: Windows | None = None
+    ) -> DeviceVec:
+        windows = windows or self._windows
+        out = DeviceVec(group, n * windows.multiples, self._device)
         load(out, n, fill, self._stream)
+        self._tables[group.number].extend(out, windows.spacing, windows.multiples, self._stream)
         return out
 
 

@@ -36,6 +36,7 @@ from .engine import Begun, Engine
 from .gpu_engine import GpuEngine
 from .keys import ProvingKey
 from .pending import PendingProof
+from .plan import MemoryPlan
 from .proof import Proof
 from .verifier import why_invalid
 from .work import Own, ProofResult, Work, views_dropped
@@ -53,6 +54,9 @@ class Prover:
         See `select_backend`.
     pool : PinnedPool, optional
         Where what the prover makes of witnesses lives. Default: on the CPU one of its own, pageable, else the process's.
+    max_device : int, optional
+        Bytes of device memory that the prover may use; by default what is free. It decides how many multiples of the key's
+        points are kept: with more of them sums are faster.
     self_check : bool, default True
         Verify every proof before it is returned.
     threads : int, optional
@@ -64,6 +68,8 @@ class Prover:
         `device` or `threads` is not one.
     BackendUnavailable
         The device that was asked for is not there.
+    MemoryPlanError
+        The key does not fit on the device; the message has the numbers.
     """
 
     def __init__(
@@ -72,6 +78,7 @@ class Prover:
         *,
         device: str | Device = "auto",
         pool: PinnedPool | None = None,
+        max_device: int | None = None,
         self_check: bool = True,
         threads: int | None = None,
     ) -> None:
@@ -79,7 +86,7 @@ class Prover:
         self._threads = cpu.num_threads(threads)
         self._self_check = bool(self_check)
         self._engine: Engine | None = (
-            GpuEngine(key.record, chosen, pool)
+            GpuEngine(key.record, chosen, pool, max_device)
             if isinstance(chosen, Device)
             else CpuEngine(key.record, self._threads, pool)
         )
@@ -162,6 +169,13 @@ class Prover:
     def prove_many(self, items: Iterable[Any], *, depth: int = 2) -> Iterator[ProofResult]:
         """Prove item after item, in order, the next ones drawn meanwhile; see `pinzk.groth16.batch.prove_many`."""
         return prove_many([self], items, depth=depth)
+
+    def estimate(self) -> MemoryPlan:
+        """What this prover holds, in bytes."""
+        engine = self._engine
+        if engine is None:
+            raise UseAfterRelease("the prover is closed: make a new one")
+        return engine.plan
 
     # ---- the steps ----
 

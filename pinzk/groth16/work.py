@@ -60,6 +60,10 @@ class Clock:
         yield
         self._seconds[stage] = time.perf_counter() - begin
 
+    def add(self, stage: str, seconds: float) -> None:
+        """A stage that another clock measured."""
+        self._seconds[stage] = seconds
+
     def stop(self) -> None:
         """Let no other stage begin: it raises `Cancelled`."""
         self._stopped = True
