@@ -31,6 +31,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, str, str]] = {
         "proof_calldata",
         "print a proof as arguments of a Solidity verifier",
     ),
+    ("estimate",): ("cli_estimate", "estimate", "say what memory proofs with a key take"),
     ("warmup",): (
         "cli_warmup",
         "warmup",

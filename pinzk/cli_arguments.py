@@ -9,6 +9,7 @@ import re
 
 from . import VerifyingKey
 from .backend import SELECTORS
+from .cli_report import SIZES
 from .curves import Curve
 from .formats.zkey import read_zkey_header
 
@@ -18,6 +19,16 @@ def device_name(text: str) -> str:
     if not SELECTORS.fullmatch(text):
         raise argparse.ArgumentTypeError(f"must be auto, cpu, cuda, cuda:N or GPU-<uuid>, not {text!r}")
     return text
+
+
+def byte_count(text: str) -> int:
+    """A size: bytes, or a number with KiB, MiB, GiB or TiB."""
+    found = SIZES.fullmatch(text)
+    if found is None or int(found[1]) == 0:
+        raise argparse.ArgumentTypeError(
+            f"must be bytes, or a number with KiB, MiB, GiB or TiB, not {text!r}"
+        )
+    return int(found[1]) << 10 * ["B", "KiB", "MiB", "GiB", "TiB"].index(found[2] or "B")
 
 
 def curve_name(text: str) -> Curve:

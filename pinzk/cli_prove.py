@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import resource
 import time
 from typing import Any
 
 from . import Prover, ProvingKey, VerifyingKey, Witness, __version__
-from .cli_arguments import add_threads, curve_name, device_name, load_vk, use_threads
+from .cli_arguments import add_threads, byte_count, curve_name, device_name, load_vk, use_threads
 from .cli_files import STANDARD, UsageError, check_paths, source, write_together
 from .cli_report import Reporter, print_json, print_result
 from .errors import KeyMismatchError
@@ -19,6 +20,9 @@ from .groth16.prover import select_backend
 from .groth16.verifier import why_invalid
 
 log = logging.getLogger(__name__)
+
+# rows from which one proof, the GPU's start included, is faster there than on the processors (docs/cli.md)
+WORTH_A_GPU = 1 << 20
 
 
 def add_arguments_prove(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +39,12 @@ def add_arguments_prove(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--device", type=device_name, default="auto", help="auto, cpu, cuda, cuda:N or GPU-<uuid>"
+    )
+    parser.add_argument(
+        "--max-vram",
+        type=byte_count,
+        metavar="SIZE",
+        help="device memory that may be used, e.g. 8GiB; default: what is free",
     )
     add_threads(parser)
     parser.add_argument(
@@ -66,7 +76,9 @@ def run_prove(options: argparse.Namespace, reporter: Reporter) -> int:
     if options.json and STANDARD in outputs.values():
         raise UsageError("--json and - both want standard output: name a file instead of -")
     use_threads(options.threads)
-    select_backend(options.device)  # before minutes of reading
+    automatic = options.device == "auto" and not os.environ.get("PINZK_DEVICE", "").strip()
+    if not automatic:
+        select_backend(options.device)  # before minutes of reading
     if options.no_self_check:
         log.warning("--no-self-check: the proof is written without having been verified")
     vk = None if options.vk is None else load_vk(source(options.vk))
@@ -82,9 +94,12 @@ def run_prove(options: argparse.Namespace, reporter: Reporter) -> int:
         raise UsageError(
             f"{options.key} is a bellman key, which has no matrices: give the circuit with --r1cs FILE"
         )
+    device = "cpu" if automatic and key.domain_size < WORTH_A_GPU else options.device
     with (
         key,
-        Prover(key, device=options.device, self_check=not options.no_self_check) as prover,
+        Prover(
+            key, device=device, max_device=options.max_vram, self_check=not options.no_self_check
+        ) as prover,
         reporter.step("prove", f"proved: {key.n_vars} wires, domain {key.domain_size}, {key.curve.name}"),
     ):
         result = prover.prove(witness)
