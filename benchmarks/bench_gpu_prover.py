@@ -3,7 +3,7 @@
 
     python benchmarks/bench_gpu_prover.py [--sizes 17,20] [--curves bn254,bls12_381] [--json FILE] [--no-cpu]
 
-Milliseconds, medians: `witness` from a witness in ordinary memory to the proof; `stages` are the prover's own; `in a row`
+Milliseconds, medians: `witness` from a loaded `Witness` to the proof; `stages` are the prover's own; `in a row`
 between the ends of proofs of `prove_many`. The self-check is on; its own time stands among the stages.
 """
 
@@ -35,7 +35,8 @@ def timed(run: Any) -> tuple[float, Any]:
 
 def measure(curve: Curve, log_n: int, bits: float, args: argparse.Namespace) -> dict[str, Any]:
     """One circuit over one curve."""
-    r1cs, witness = circuit(curve, log_n, bits)
+    r1cs, values = circuit(curve, log_n, bits)
+    witness = pinzk.Witness.load(values, curve=curve)
     setup_ms, key = timed(lambda: setup(r1cs))
     load_ms, gpu = timed(lambda: pinzk.Prover(key, device="cuda"))
     with gpu, pinzk.Prover(key, device="cpu") as cpu:

@@ -108,6 +108,13 @@ def load(name: str, curve: str, device: Device) -> Module:
     return kernels.load(kernels.Unit(name, curve), device)
 
 
+def prepare(curve: str, device: Device) -> None:
+    """Build all kernels that provers on a curve need, side by side; `load` finds them built then."""
+    from . import kernels
+
+    kernels.build_all(kernels.default_units(curve), device.sm)
+
+
 def _first_usable() -> Backend:
     global _auto
     with _lock:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from .. import backend
 from .._core import cpu
 from .._core.assignment import ProvingAssignment
 from .._core.device import Device, DeviceVec, Event, Stream
@@ -23,7 +24,7 @@ from ..curves import Words
 from ..formats.bellman import BellmanKey
 from ..formats.sparse import SparseRows
 from ..formats.zkey import Zkey
-from ..stages.device_load import copy, load
+from ..stages.device_load import Loader, copy
 from ..stages.device_msm import DeviceMsm, PendingSum
 from ..stages.device_quotient import DeviceQuotient, Parts, Rows
 from ..stages.device_sort import DigitSorter
@@ -59,11 +60,13 @@ class GpuEngine:
         pool: PinnedPool | None = None,
         max_device: int | None = None,
     ) -> None:
+        backend.prepare(key.curve.name, gpu)
         free = gpu.budget.stats().free
         self.plan = plan_for_gpu(key, free if max_device is None else min(free, max_device))
         w_windows, h_windows = self.plan.witness_windows, self.plan.h_windows
         assert w_windows is not None and h_windows is not None
-        self.key, self.gpu, self.device, self.pool = key, gpu, f"cuda:{gpu.index}", pool
+        self.key, self.gpu, self.device = key, gpu, f"cuda:{gpu.index}"
+        self.loader = Loader(key.curve.fr, pool=pool)
         curve, n, domain_size = key.curve, key.n_vars, key.domain_size
         self.uploads, self.stream, quotient_stream = (Stream(gpu) for _ in range(3))
         root = "snarkjs" if isinstance(key, Zkey) else "bellman"
@@ -120,6 +123,7 @@ class GpuEngine:
 
     def close(self) -> None:
         """What is on the device goes when the last proof under way lets go of this engine."""
+        self.loader.close()
 
 
 class GpuBegun(ABC):
@@ -243,7 +247,7 @@ class FromWitness(GpuBegun):
         key, self._witness, self._matrices = engine.key, witness, matrices
         self.public = key.curve.fr.decode_canonical(witness[1 : key.n_public + 1])
         self.masks = engine.masks
-        load(self.w, key.n_vars, copy(witness), engine.uploads, pool=engine.pool)
+        engine.loader.load(self.w, key.n_vars, copy(witness), engine.uploads)
         self.w_there = engine.uploads.record()
 
     def rows(self) -> list[Rows]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,6 +18,81 @@ from .._core.memory import PinnedPool, PinnedVec
 CHUNK_BYTES, THREADS = 4 << 20, 8
 
 
+class Loader:
+    """Threads with two pinned chunks each, kept from one array to the next. Thread-safe: arrays go one after another.
+
+    Parameters
+    ----------
+    elem : Field, Group or "bytes"
+    pool : PinnedPool, optional
+        Of the chunks. Default: the process's.
+    threads : int
+    chunk_bytes : int, optional
+    """
+
+    def __init__(
+        self,
+        elem: Any,
+        *,
+        pool: PinnedPool | None = None,
+        threads: int = THREADS,
+        chunk_bytes: int | None = None,
+    ) -> None:
+        nbytes = CHUNK_BYTES if chunk_bytes is None else chunk_bytes
+        self._elem, self._pool = elem, pool
+        self._rows = nbytes if elem == "bytes" else max(1, nbytes // (8 * elem.limbs))
+        self._lock = threading.Lock()
+        self._idle: list[list[PinnedVec]] = [[] for _ in range(threads)]  # chunks are made at their first use
+
+    def load(self, out: DeviceVec, n: int, fill: Callable[[int, NDArray[Any]], None], stream: Stream) -> None:
+        """Write n elements of a device vector, computed or copied chunk by chunk; returns when all are enqueued.
+
+        Parameters
+        ----------
+        out : DeviceVec
+            New; its length becomes n.
+        n : int
+        fill : function of (int, ndarray)
+            Writes the elements from that index on into an array, shape (rows, limbs), of bytes (rows,); called from several
+            threads.
+        stream : Stream
+            Work behind it on this stream finds the elements there.
+
+        Raises
+        ------
+        Exception
+            What `fill` raised, once no thread is in it any more.
+        """
+        rows, numbers = self._rows, itertools.count()  # next() is atomic
+        out.commit(n)
+
+        def work(chunks: list[PinnedVec]) -> None:
+            for turn in itertools.count():
+                first = next(numbers) * rows
+                if first >= n:
+                    return
+                if turn < 2 and len(chunks) <= turn:
+                    chunks.append(PinnedVec(self._elem, rows, pool=self._pool))
+                    chunks[-1].resize(rows)
+                chunk, count = chunks[turn % 2], min(rows, n - first)
+                fill(first, chunk.borrow_mut(wait=True).numpy()[:count])
+                out.upload(chunk, stream, start=first, count=count)
+
+        with self._lock:
+            used = self._idle[: max(1, min(len(self._idle), -(-n // rows)))]
+            if len(used) == 1:
+                work(used[0])
+                return
+            with ThreadPoolExecutor(len(used), "pinzk-load") as workers:
+                for done in [workers.submit(work, chunks) for chunks in used]:
+                    done.result()
+
+    def close(self) -> None:
+        """Let go of the chunks: their blocks go home when they are read. Idempotent; another array takes new ones."""
+        with self._lock:
+            self._idle = [[] for _ in self._idle]
+
+
 def load(
     out: DeviceVec,
     n: int,
@@ -26,49 +102,8 @@ def load(
     pool: PinnedPool | None = None,
     threads: int = THREADS,
 ) -> None:
-    """Write n elements of a device vector, computed or copied chunk by chunk; returns when all are enqueued.
-
-    Parameters
-    ----------
-    out : DeviceVec
-        New; its length becomes n.
-    n : int
-    fill : function of (int, ndarray)
-        Writes the elements from that index on into an array, shape (rows, limbs), of bytes (rows,); called from several
-        threads.
-    stream : Stream
-        Work behind it on this stream finds the elements there.
-    pool : PinnedPool, optional
-        For two chunks a thread. Default: the process's.
-    threads : int
-
-    Raises
-    ------
-    Exception
-        What `fill` raised, once no thread is in it any more.
-    """
-    rows = CHUNK_BYTES if out.elem == "bytes" else max(1, CHUNK_BYTES // (8 * out.elem.limbs))
-    numbers = itertools.count()  # next() is atomic
-    out.commit(n)
-
-    def work() -> None:
-        # no explicit release: what `fill` raises may hold a view; a chunk's block goes home when it is read
-        chunks = [PinnedVec(out.elem, rows, pool=pool) for _ in range(2)]
-        for chunk in chunks:
-            chunk.resize(rows)
-        for chunk in itertools.cycle(chunks):
-            first = next(numbers) * rows
-            if first >= n:
-                return
-            count = min(rows, n - first)
-            fill(first, chunk.borrow_mut(wait=True).numpy()[:count])
-            chunk.truncate(count)  # less in the last chunk alone
-            out.upload(chunk, stream, start=first)
-
-    count = max(1, min(threads, -(-n // rows)))
-    with ThreadPoolExecutor(count, "pinzk-load") as workers:
-        for done in [workers.submit(work) for _ in range(count)]:
-            done.result()
+    """`Loader.load` for one array, with a loader that is not kept."""
+    Loader(out.elem, pool=pool, threads=threads).load(out, n, fill, stream)
 
 
 def copy(array: NDArray[Any]) -> Callable[[int, NDArray[Any]], None]:
