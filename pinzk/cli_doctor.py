@@ -19,7 +19,6 @@ from . import backend, cli_devices, kernel_cache, kernels
 from ._core import control_group, cpu
 from .cli_report import Reporter, environment_problems, print_json, print_table
 from .errors import DeviceError, PinzkError
-from .groth16.prover import select_backend
 
 VARIABLES = ("PINZK_DEVICE", "PINZK_NUM_THREADS", "PINZK_CACHE_DIR", "PINZK_MAX_PINNED", "PINZK_LOG")
 CPU_FEATURES = (
@@ -67,8 +66,7 @@ def examine() -> dict[str, Any]:
         "page_locking_limit": _memlock(),
         "cache_folder": _cache_folder(),
         "kernels": _kernels(),
-        "backend": _backend(select_backend),
-        "backend_of_transforms": _backend(backend.select),
+        "backend": _backend(),
         "cuda_driver": _cuda_driver(),
         "nvrtc": _nvrtc(),
         "cuda_bindings": _version("cuda-bindings"),
@@ -143,10 +141,10 @@ def _first_match(path: str, pattern: str) -> str | None:
 # ---- cache and GPU ----
 
 
-def _backend(choose: Callable[[str], backend.Backend]) -> str:
-    """What work would run on now."""
+def _backend() -> str:
+    """What a proof would run on now."""
     try:
-        return backend.name_of(choose("auto"))
+        return backend.name_of(backend.select())
     except (ValueError, PinzkError) as error:
         return str(error)
 

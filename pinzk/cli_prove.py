@@ -10,13 +10,12 @@ import resource
 import time
 from typing import Any
 
-from . import Prover, ProvingKey, VerifyingKey, Witness, __version__
+from . import Prover, ProvingKey, VerifyingKey, Witness, __version__, backend
 from .cli_arguments import add_threads, byte_count, curve_name, device_name, load_vk, use_threads
 from .cli_files import STANDARD, UsageError, check_paths, source, write_together
 from .cli_report import Reporter, print_json, print_result
 from .errors import KeyMismatchError
 from .formats.proof import public_json
-from .groth16.prover import select_backend
 from .groth16.verifier import why_invalid
 
 log = logging.getLogger(__name__)
@@ -78,7 +77,7 @@ def run_prove(options: argparse.Namespace, reporter: Reporter) -> int:
     use_threads(options.threads)
     automatic = options.device == "auto" and not os.environ.get("PINZK_DEVICE", "").strip()
     if not automatic:
-        select_backend(options.device)  # before minutes of reading
+        backend.select(options.device)  # before minutes of reading
     if options.no_self_check:
         log.warning("--no-self-check: the proof is written without having been verified")
     vk = None if options.vk is None else load_vk(source(options.vk))

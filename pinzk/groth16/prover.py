@@ -51,7 +51,7 @@ class Prover:
     ----------
     key : ProvingKey
     device : str or Device, default "auto"
-        See `select_backend`.
+        See `pinzk.backend.select`.
     pool : PinnedPool, optional
         Where what the prover makes of witnesses lives. Default: on the CPU one of its own, pageable, else the process's.
     max_device : int, optional
@@ -82,7 +82,7 @@ class Prover:
         self_check: bool = True,
         threads: int | None = None,
     ) -> None:
-        chosen = select_backend(device)
+        chosen = backend.select(device)
         self._threads = cpu.num_threads(threads)
         self._self_check = bool(self_check)
         self._engine: Engine | None = (
@@ -272,11 +272,6 @@ class Prover:
         if self._own is None or not self._own.is_of_this_process():
             self._own = Own()
         return self._own
-
-
-def select_backend(device: str | Device) -> backend.Backend:
-    """The backend that makes proofs, for a `device=` argument: see `pinzk.backend.select`."""
-    return backend.select(device)
 
 
 def _blinding(fr: Field) -> tuple[int, int]:

@@ -84,7 +84,7 @@ def test_a_device_that_cannot_be_used(
     found = json.loads(capsys.readouterr().out)
     assert found["cuda_driver"] == "CUDA 13.0"
     assert found["devices"][0].startswith("cuda:0 Fake 0, sm_90, cannot be used: the device is sm_70")
-    assert (found["backend"], found["backend_of_transforms"]) == ("cpu", "cpu")
+    assert found["backend"] == "cpu"
 
 
 def test_one_that_fails_does_not_hide_the_other(
@@ -102,7 +102,7 @@ def test_one_that_fails_does_not_hide_the_other(
     found = json.loads(capsys.readouterr().out)
     assert "cuMemGetInfo failed" in found["devices"][0]
     assert found["devices"][1].endswith("usable")
-    assert found["backend_of_transforms"] == "cuda:0"
+    assert found["backend"] == "cuda:0"
 
 
 def test_without_devices_it_says_why() -> None:
