@@ -404,6 +404,40 @@ def test_arrays_that_are_refused(
     owner.release()
 
 
+def test_protocols_that_are_broken(device: Device, stream: Stream) -> None:
+    owner = DeviceVec(FR, 10, device)
+    owner.commit(10)
+    for name in ("version", "shape", "typestr", "data"):
+        array = Foreign(owner)
+        del array.about[name]
+        with pytest.raises(ValueError, match=f"has no '{name}'"):
+            view(FR, array, device, stream)
+    for wrong in ({"data": None}, {"data": (-16, False)}, {"strides": (8,)}, {"stream": -5}, {"stream": "1"}):
+        with pytest.raises((ValueError, TypeError, OverflowError)):
+            view(FR, Foreign(owner, **wrong), device, stream)
+
+    class Broken:
+        def __init__(self, answer: object) -> None:
+            self.answer = answer
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self.answer
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 2, 0
+
+    for answer in (None, 3, "dltensor", object()):
+        with pytest.raises((ValueError, TypeError)):
+            view(FR, Broken(answer), device, stream)
+    taken = owner.__dlpack__()
+    view(FR, Broken(taken), device, stream)[0].release()  # only looked at: it can be taken again
+    view(FR, Broken(taken), device, stream)[0].release()
+    del taken
+    FAKE.advance_handle(stream.handle)
+    device.settle(5)
+    owner.release()
+
+
 def test_arrays_elsewhere_are_refused(device: Device, stream: Stream) -> None:
     with pytest.raises(ValueError, match="in host memory, not on CUDA device 0"):
         view(FR, ROWS, device, stream)

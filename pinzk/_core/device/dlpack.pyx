@@ -229,6 +229,9 @@ cdef _Array _by_interface(object array, size_t limbs, Stream s):
     cdef _Array found = _Array()
     cdef Event event
     about = array.__cuda_array_interface__
+    for name in ("version", "shape", "typestr", "data"):
+        if name not in about:
+            raise ValueError(f"the array's __cuda_array_interface__ has no {name!r}")
     _check_type(str(about["typestr"]).lstrip("<|="), limbs)
     if about.get("mask") is not None:
         raise ValueError("a masked array is not supported")
