@@ -20,7 +20,7 @@ typedef uint64_t Stamp;  // epoch 32 bits, thread 10, clock 18, bytes 4; 0: none
 typedef struct {
   Stamp writer, readers[2], atomic;
 } Cell;
-enum Kind { READ, WRITE, ATOMIC };
+enum Kind { READ = SIMT_READ, WRITE = SIMT_WRITE, ATOMIC = SIMT_ATOMIC_ACCESS };
 
 static Cell* cells;
 static unsigned epoch = 1, launch_first = 1, block_first = 1;
@@ -120,22 +120,4 @@ static inline void touch(const void* address, size_t nbytes, enum Kind kind, voi
   }
 }
 
-void simt_races_atomic(void* p, size_t nbytes) { touch(p, nbytes, ATOMIC, __builtin_return_address(0)); }
-
-#define ACCESS(name, nbytes, kind) \
-  void __tsan_##name(void* p) { touch(p, nbytes, kind, __builtin_return_address(0)); }
-#define ACCESSES(n)                    \
-  ACCESS(read##n, n, READ)             \
-  ACCESS(write##n, n, WRITE)           \
-  ACCESS(unaligned_read##n, n, READ)   \
-  ACCESS(unaligned_write##n, n, WRITE) \
-  ACCESS(volatile_read##n, n, ATOMIC)  \
-  ACCESS(volatile_write##n, n, ATOMIC)
-ACCESSES(1)
-ACCESSES(2)
-ACCESSES(4)
-ACCESSES(8)
-ACCESSES(16)
-void __tsan_read_range(void* p, size_t n) { touch(p, n, READ, __builtin_return_address(0)); }
-void __tsan_write_range(void* p, size_t n) { touch(p, n, WRITE, __builtin_return_address(0)); }
-void __tsan_init(void) {}
+void simt_races_access(void* p, size_t nbytes, int kind, void* pc) { touch(p, nbytes, kind, pc); }

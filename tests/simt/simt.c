@@ -240,7 +240,7 @@ const char* simt_run(const simt_launch* given) {
   launch = given;
   threads = given->block.x * given->block.y * given->block.z;
   state = (simt_state){.block_size = given->block, .grid = given->grid, .barrier = barrier, .meet = meet};
-  state.atomic = simt_races_atomic, state.fence = simt_races_fence, state.place = place;
+  state.access = simt_races_access, state.arena = simt_arena, state.fence = simt_races_fence, state.place = place;
   state.dynamic = dynamic_end - ((given->shared + 15) & ~15u);
   random_state = order * 0x9E3779B97F4A7C15ull | 1;
   message[0] = 0;

@@ -25,8 +25,7 @@ extern unsigned simt_thread __attribute__((visibility("hidden")));  // the runni
 
 // ---- memory.c: device memory, and shared memory among it ----
 
-// the range of all such memory, and the part of it that is shared
-#define SIMT_ARENA ((size_t)32 << 30)
+// the part of the range that is shared memory
 #define SIMT_SHARED ((size_t)1 << 30)
 // Memory full of 0xA5, or null; `what` names it in messages.
 void* simt_allocate(size_t nbytes, const char* what, int shared);
@@ -45,5 +44,5 @@ void simt_races_block(unsigned threads);
 void simt_races_barrier(void);
 void simt_races_meet(unsigned warp, unsigned mask);
 void simt_races_fence(void);
-void simt_races_atomic(void* address, size_t nbytes);
+void simt_races_access(void* address, size_t nbytes, int kind, void* pc);
 void simt_forget_accesses(const void* from, size_t nbytes);

@@ -16,7 +16,8 @@ namespace simt {
 using u32 = unsigned int;
 using u64 = unsigned long long;
 
-static simt_state* state;
+static simt_state before;  // until it is loaded
+static simt_state* state = &before;
 static simt_image image;
 
 // room for a variable in shared memory
@@ -26,6 +27,13 @@ T* place() {
   void* at = state->place(sizeof(T));
   image.shared[image.shared_n++] = {at, sizeof(T)};
   return static_cast<T*>(at);
+}
+
+// in front of every access
+#define SIMT_UNCHECKED __attribute__((no_sanitize("thread")))
+[[maybe_unused]] SIMT_UNCHECKED static inline void touch(void* p, size_t nbytes, int kind) {
+  if (static_cast<size_t>(static_cast<char*>(p) - state->arena) < SIMT_ARENA)
+    state->access(p, nbytes, kind, __builtin_return_address(0));
 }
 
 template <class T>
@@ -133,10 +141,9 @@ inline int __all_sync(unsigned mask, int predicate, SIMT_HERE) { return __ballot
 
 // ---- one thread runs at a time ----
 
-#define SIMT_UNCHECKED __attribute__((no_sanitize("thread")))
 template <class T, class F>
 SIMT_UNCHECKED T simt_update(T* p, F change) {
-  simt::state->atomic(p, sizeof(T));
+  simt::touch(p, sizeof(T), SIMT_ATOMIC_ACCESS);
   const T before = *p;
   *p = change(before);
   return before;
@@ -158,7 +165,7 @@ SIMT_ATOMICS(atomicXor, old ^ x)
 SIMT_ATOMICS(atomicExch, x)
 template <class T>
 SIMT_UNCHECKED T atomicCAS(T* p, T expected, T x) {
-  simt::state->atomic(p, sizeof(T));
+  simt::touch(p, sizeof(T), SIMT_ATOMIC_ACCESS);
   const T before = *p;
   if (before == expected) *p = x;
   return before;
@@ -187,4 +194,26 @@ inline unsigned long long __brevll(unsigned long long x) {
 inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned long long>(a) * b >> 32; }
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return static_cast<unsigned __int128>(a) * b >> 64;
+}
+
+// ---- what g++ calls, -fsanitize=thread ----
+
+#define SIMT_ACCESS(name, nbytes, kind) \
+  SIMT_UNCHECKED void __tsan_##name(void* p) { ::simt::touch(p, nbytes, kind); }
+#define SIMT_ACCESSES(n)                               \
+  SIMT_ACCESS(read##n, n, SIMT_READ)                   \
+  SIMT_ACCESS(write##n, n, SIMT_WRITE)                 \
+  SIMT_ACCESS(unaligned_read##n, n, SIMT_READ)         \
+  SIMT_ACCESS(unaligned_write##n, n, SIMT_WRITE)       \
+  SIMT_ACCESS(volatile_read##n, n, SIMT_ATOMIC_ACCESS) \
+  SIMT_ACCESS(volatile_write##n, n, SIMT_ATOMIC_ACCESS)
+extern "C" {
+SIMT_ACCESSES(1)
+SIMT_ACCESSES(2)
+SIMT_ACCESSES(4)
+SIMT_ACCESSES(8)
+SIMT_ACCESSES(16)
+SIMT_UNCHECKED void __tsan_read_range(void* p, size_t n) { ::simt::touch(p, n, SIMT_READ); }
+SIMT_UNCHECKED void __tsan_write_range(void* p, size_t n) { ::simt::touch(p, n, SIMT_WRITE); }
+void __tsan_init() {}
 }

@@ -7,6 +7,10 @@ typedef struct {
   unsigned x, y, z;
 } simt_dim;
 
+// the range of shared and device memory
+#define SIMT_ARENA ((size_t)32 << 30)
+enum { SIMT_READ, SIMT_WRITE, SIMT_ATOMIC_ACCESS };
+
 // What a thread waits in; all that meet must name the same place of the source.
 typedef struct {
   const char* what;
@@ -23,8 +27,9 @@ typedef struct {
   void (*barrier)(simt_site);
   // until all lanes of the mask are here; what each of them gave, by lane
   const unsigned long long* (*meet)(simt_site, unsigned mask, unsigned long long given);
-  // before an atomic operation; a fence
-  void (*atomic)(void* address, size_t nbytes);
+  // before an access of shared or device memory, which lies in one range; a fence
+  void (*access)(void* address, size_t nbytes, int kind, void* pc);
+  char* arena;
   void (*fence)(void);
   // room for a static shared variable
   void* (*place)(size_t nbytes);
