@@ -73,6 +73,7 @@ def test_every_kind_of_argument(group: Group, device: Device) -> None:
     n = 20
     bases, scalars = inputs(group, n)
     want = msm(group, bases, scalars, canonical=True, device="cpu")
+    device.settle(10)
     used = device.budget.stats().used
     points, k = on_device(group, bases, device), on_device(group.scalar, scalars, device)
     with PinnedVec.from_array(group, bases) as p, PinnedVec.from_array(group.scalar, scalars) as q:
