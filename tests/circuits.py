@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-import numpy as np
 from hypothesis import strategies as st
 
 from pinzk.curves import Curve
@@ -50,11 +49,7 @@ class Circuit:
 
 
 def sparse_rows(curve: Curve, rows: list[Combination]) -> SparseRows:
-    r = curve.fr.modulus
-    indptr = np.cumsum([0, *map(len, rows)]).astype(np.uint64)
-    indices = np.array([wire for row in rows for wire in row], dtype=np.uint32)
-    values = curve.fr.encode((c << 256) % r for row in rows for c in row.values())
-    return SparseRows(indptr, indices, values)
+    return SparseRows.from_entries(curve, [row.items() for row in rows])
 
 
 def dot(row: Combination, witness: list[int], r: int) -> int:

@@ -30,6 +30,15 @@ def test_python_example_of_the_readme_runs() -> None:
         assert re.findall(r"\d+", done.stdout.splitlines()[0]) == re.findall(r"\d+", public)
 
 
+def test_example_of_a_downstream_prover_runs(tmp_path: Path) -> None:
+    program = ROOT / "examples" / "downstream.py"
+    done = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "a, b, c are home: True" in done.stdout and str(7**4) in done.stdout
+
+
 def test_example_of_make_prove_runs(tmp_path: Path) -> None:
     program = ROOT / "examples" / "prove.py"
     done = subprocess.run(

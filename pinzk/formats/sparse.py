@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..curves import Words
+from ..curves import Curve, Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,17 @@ class SparseRows:
         begin, end = int(self.indptr[first]), int(self.indptr[last])
         lengths = np.diff(self.indptr[first : last + 1]).astype(np.int64)
         return np.repeat(np.arange(first, last), lengths), begin, end
+
+    @staticmethod
+    def from_entries(curve: Curve, rows: Iterable[Iterable[tuple[int, int]]]) -> SparseRows:
+        """Rows of pairs (wire, coefficient); a coefficient may be any int."""
+        given = [list(row) for row in rows]
+        r = curve.fr.modulus
+        return SparseRows(
+            np.cumsum([0, *map(len, given)]).astype(np.uint64),
+            np.array([wire for row in given for wire, _ in row], dtype=np.uint32),
+            curve.fr.encode((c << 256) % r for row in given for _, c in row),
+        )
 
     @staticmethod
     def room_for(indptr: NDArray[np.uint64]) -> SparseRows:
