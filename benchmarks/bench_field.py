@@ -6,7 +6,7 @@
 The kernels are in ``field.cu``; results are compared with Python integers and with the CPU backend's multiples of the
 generator in the same run. Rates are thousands of millions of operations a second on the whole GPU, median of 5. The bound
 counts multiplier instructions alone: 31.5 of the wide kind and 64 of the narrow kind a clock and multiprocessor on sm_90
-(docs/kernels.md, 4), at the clock that `--ghz` names.
+(docs/kernels.md, 6), at the clock that `--ghz` names.
 """
 
 from __future__ import annotations

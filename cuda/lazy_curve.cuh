@@ -24,7 +24,6 @@ struct LazyAffine {
 
 template <class E>
 struct LazyXyzz {
-  static constexpr int threads = 1;           // that hold a sum together
   static constexpr int words = 4 * E::words;  // of 64 bits, in memory: X, Y, ZZ, ZZZ
 
   E x, y, zz, zzz;

@@ -3,7 +3,7 @@
 //
 // The rows of all products of a sum and of the reduction are interleaved, so the state stays W words (e, o as in chains.cuh)
 // however many products there are. It holds the sum of the first operands and p, times 2^32: `holds` says whether that fits.
-// The result is below (sum of products) / R + p: `stays` says below which multiple of p. docs/kernels.md, 4.
+// The result is below (sum of products) / R + p: `stays` says below which multiple of p. docs/kernels.md, 6.
 #pragma once
 #include "lazy.cuh"
 

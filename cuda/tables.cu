@@ -9,7 +9,7 @@
 // thread carries (X, Y) through the doublings and stores the factor by which Z grew between two entries; Z is the product of
 // the factors so far, and one inversion of the last one, followed back through the factors, serves all entries.
 //
-// Threads take points t, t + threads, .., so neighbours lie in neighbouring threads. Needs `Curve`; docs/kernels.md, 4.
+// Threads take points t, t + threads, .., so neighbours lie in neighbouring threads. Needs `Curve`; docs/kernels.md, 6.
 #include "lazy_curve.cuh"
 
 namespace pinzk {
