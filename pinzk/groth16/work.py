@@ -34,8 +34,9 @@ class ProofResult:
     public : list of int
         The public values in the key's order, without the leading one.
     stats : dict
-        ``device``, ``threads``, ``curve``, ``sizes``, ``seconds`` (by stage, and ``total``), ``self_check``
-        (False where it was turned off). Plain values, ready for JSON.
+        ``device``, ``threads``, ``curve``, ``sizes``, ``seconds`` (by stage, and ``total``; names with ``device_``
+        are times between events on the GPU, which may overlap), ``self_check`` (False where it was turned off), ``retries``
+        (1 where a proof of a GPU did not verify and was made again). Plain values, ready for JSON.
     """
 
     proof: Proof
