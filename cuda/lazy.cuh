@@ -98,24 +98,26 @@ struct Lazy {
 
 namespace chain {
 
-// q = floor(a b / 2^(32W)) or one less (with probability 2^-29): columns W-2 and up
+// q = floor(a b / 2^(32W)) or one less (with probability 2^-29): columns W-2 and up. A row ends on a pair that is new, so
+// that it has no carry, or on the pair of the row before, whose carry begins the next.
 template <int W>
 PINZK_INLINE void mul_high(u32* q, const u32* a, const u32* b) {
   u32 e[W + 2], o[W + 2];  // e[k]: column W-2+k, o[k]: column W-1+k
-  PINZK_UNROLL
-  for (int k = 0; k < W + 2; k++) e[k] = o[k] = 0;
   mul_wide(e[0], e[1], a[W - 2], b[0]);
   mul_wide(o[0], o[1], a[W - 1], b[0]);
+  e[2] = 0;
   PINZK_UNROLL
   for (int i = 1; i < W; i++) {
     int j = i < W - 1 ? W - 2 - i : 1, k = i + j - (W - 2);  // the last row starts one pair later
     mad_wide(e[k], e[k + 1], a[j], b[i], e[k], e[k + 1]);
-    for (j += 2, k += 2; j < W; j += 2, k += 2) madc_wide(e[k], e[k + 1], a[j], b[i], e[k], e[k + 1]);
-    if (k < W + 2) e[k] = addc(e[k], 0);
+    for (j += 2, k += 2; j < W - 2; j += 2, k += 2) madc_wide(e[k], e[k + 1], a[j], b[i], e[k], e[k + 1]);
+    if (j < W) madc_wide(e[k], e[k + 1], a[j], b[i], e[k], i & 1 ? 0 : e[k + 1]), k += 2;
+    if (!(i & 1)) e[k] = addc(0, 0);
     j = W - 1 - i, k = 0;
     mad_wide(o[0], o[1], a[j], b[i], o[0], o[1]);
-    for (j += 2, k += 2; j < W; j += 2, k += 2) madc_wide(o[k], o[k + 1], a[j], b[i], o[k], o[k + 1]);
-    if (k < W + 2) o[k] = addc(o[k], 0);
+    for (j += 2, k += 2; j < W - 2; j += 2, k += 2) madc_wide(o[k], o[k + 1], a[j], b[i], o[k], o[k + 1]);
+    if (j < W) madc_wide(o[k], o[k + 1], a[j], b[i], o[k], i & 1 ? o[k + 1] : 0), k += 2;
+    if (i & 1) o[k] = addc(0, 0);
   }
   (void)add_cc(e[1], o[0]);
   PINZK_UNROLL

@@ -43,6 +43,7 @@ constexpr u64 mac_portable(u64 a, u64 b, u64 c, u64 d, u64& hi) {
 // decides.
 #if defined(__CUDA_ARCH__)
 #define PINZK_UNROLL _Pragma("unroll")
+#define PINZK_ROLL _Pragma("unroll 1")
 #define PINZK_OUTLINE
 PINZK_INLINE u64 mac(u64 sum, u64 a, u64 b, u64& carry) {
   u64 lo, hi;
@@ -105,6 +106,7 @@ PINZK_INLINE void madc_wide(u32& lo, u32& hi, u32 a, u32 b, u32 c0, u32 c1) {
 }
 #else
 #define PINZK_UNROLL _Pragma("GCC unroll 16")
+#define PINZK_ROLL _Pragma("GCC unroll 1")
 #define PINZK_OUTLINE __attribute__((noinline))
 using u128 = unsigned __int128;
 PINZK_INLINE u64 mac(u64 sum, u64 a, u64 b, u64& carry) {

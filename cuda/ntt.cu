@@ -17,7 +17,7 @@ using Fr = Curve::Fr;
 using Z = Lazy<Fr>;
 using Twiddle = Fixed<Fr>;
 
-constexpr int tile_log = 10, tile = 1 << tile_log, points = 8, threads = tile / points;
+constexpr int points = 8, threads = 128, blocks = 6;  // elements of a thread; threads of a block at most; blocks that fit
 
 struct alignas(16) Quad {
   u32 w[4];
@@ -37,33 +37,30 @@ PINZK_INLINE void store(u32* p, const Z& z) {
   reinterpret_cast<Quad*>(p)[0] = lo;
   reinterpret_cast<Quad*>(p)[1] = hi;
 }
-PINZK_INLINE Twiddle load_twiddle(const u32* p) {
-  Twiddle t;
-  t.w = load(p).v;
-  t.quotient = load(p + 8).v;
-  return t;
-}
-
-// the tile in shared memory: halves of an element lie apart, indices are swizzled so that eight lanes never share a bank
+// the tile in shared memory: halves of an element lie apart; swizzled so that eight lanes never share a bank, neither with
+// one half of eight elements nor with both of four
 struct Tile {
-  Quad half[2][tile];
+  Quad* quads;
+  u32 log;  // of its elements
 
-  static PINZK_INLINE int slot(int e) { return e ^ (e >> 3 & 7); }
-  PINZK_INLINE Z get(int e) const {
+  PINZK_INLINE explicit Tile(u32 tile_log) : log(tile_log) {
+    extern __shared__ Quad shared[];
+    quads = shared;
+  }
+  PINZK_INLINE Quad& quad(u32 e, u32 h) const { return quads[(h << log) + (e ^ (e >> 3 & 7) ^ (h << 2))]; }
+  PINZK_INLINE Z get(u32 e) const {
     Z z;
-    const int s = slot(e);
-    const Quad lo = half[0][s], hi = half[1][s];
+    const Quad lo = quad(e, 0), hi = quad(e, 1);
     PINZK_UNROLL
     for (int i = 0; i < 4; i++) z.v.w[i] = lo.w[i], z.v.w[4 + i] = hi.w[i];
     return z;
   }
-  PINZK_INLINE void put(int e, const Z& z) {
-    const int s = slot(e);
+  PINZK_INLINE void put(u32 e, const Z& z) const {
     Quad lo, hi;
     PINZK_UNROLL
     for (int i = 0; i < 4; i++) lo.w[i] = z.v.w[i], hi.w[i] = z.v.w[4 + i];
-    half[0][s] = lo;
-    half[1][s] = hi;
+    quad(e, 0) = lo;
+    quad(e, 1) = hi;
   }
 };
 
@@ -78,328 +75,291 @@ PINZK_INLINE void butterfly(Z& a, Z& b) {
   b = t;
 }
 
-// X_k = sum x_j w_8^(jk); natural order in, bit-reversed out: X0 X4 X2 X6 X1 X5 X3 X7
-PINZK_INLINE void dif8(Z* x, const u32* roots) {
-  PINZK_UNROLL
-  for (int j = 0; j < 4; j++) butterfly(x[j], x[j + 4]);
-  const Twiddle i = load_twiddle(roots);
+// X_k = sum x_j w_8^(jk), natural order in, bit-reversed out (X0 X4 X2 X6 X1 X5 X3 X7): butterflies of x_j and x_(j+4), then
+// these on the sums and on the differences. Of a narrower step only the first `levels` levels: 8 / 2^levels transforms,
+// interleaved.
+PINZK_INLINE void dif_sums(Z* x, const Step8& roots, int levels) {
+  if (levels == 1) return;
   butterfly(x[0], x[2]);
   butterfly(x[1], x[3]);
+  if (levels == 2) return;
   butterfly(x[0], x[1]);
-  x[3] = x[3].times(i);
+  x[3] = x[3].times(roots.i);
   butterfly(x[2], x[3]);
-  x[6] = x[6].times(i);
-  const Z a = loose_sub(x[5], x[7]).times(load_twiddle(roots + 16)),
-          b = loose_add(x[5], x[7]).times(load_twiddle(roots + 32));
-  butterfly(x[4], x[6]);  // p, q
-  x[5] = a + b;
-  x[7] = b - a;
-  butterfly(x[4], x[5]);
-  butterfly(x[6], x[7]);
 }
-
-// the transposed network: the same sums, bit-reversed in, natural out
-PINZK_INLINE void dit8(Z* x, const u32* roots) {
-  butterfly(x[4], x[5]);
-  butterfly(x[6], x[7]);
-  const Twiddle i = load_twiddle(roots);
-  butterfly(x[4], x[6]);
-  x[6] = x[6].times(i);
-  const Z a = loose_sub(x[5], x[7]).times(load_twiddle(roots + 16)),
-          b = loose_add(x[5], x[7]).times(load_twiddle(roots + 32));
-  x[5] = a + b;
-  x[7] = b - a;
-  butterfly(x[0], x[1]);
-  butterfly(x[2], x[3]);
-  x[3] = x[3].times(i);
-  butterfly(x[0], x[2]);
-  butterfly(x[1], x[3]);
-  PINZK_UNROLL
-  for (int j = 0; j < 4; j++) butterfly(x[j], x[j + 4]);
-}
-
-// the first b levels of dif8 and the last b of dit8 on eight elements: 8 / 2^b transforms of 2^b, interleaved
-PINZK_INLINE void dif_levels(Z* x, const u32* roots, int b) {
-  if (b == 3) return dif8(x, roots);
-  PINZK_UNROLL
-  for (int j = 0; j < 4; j++) butterfly(x[j], x[j + 4]);
-  if (b == 1) return;
-  butterfly(x[0], x[2]);
-  butterfly(x[1], x[3]);
-  PINZK_UNROLL
-  for (int j = 6; j < 8; j++) {
-    x[j] = x[j].times(load_twiddle(roots));
-    butterfly(x[j - 2], x[j]);
-  }
-}
-PINZK_INLINE void dit_levels(Z* x, const u32* roots, int b) {
-  if (b == 3) return dit8(x, roots);
-  if (b == 2) {
+PINZK_INLINE void dif_differences(Z* x, const Step8& roots, int levels) {
+  if (levels == 1) return;
+  x[2] = x[2].times(roots.i);
+  if (levels == 2) {
+    x[3] = x[3].times(roots.i);
     butterfly(x[0], x[2]);
     butterfly(x[1], x[3]);
-    PINZK_UNROLL
-    for (int j = 6; j < 8; j++) {
-      butterfly(x[j - 2], x[j]);
-      x[j] = x[j].times(load_twiddle(roots));
-    }
+    return;
   }
-  PINZK_UNROLL
-  for (int j = 0; j < 4; j++) butterfly(x[j], x[j + 4]);
+  const Z a = loose_sub(x[1], x[3]).times(roots.c), b = loose_add(x[1], x[3]).times(roots.s);
+  butterfly(x[0], x[2]);
+  x[1] = a + b;
+  x[3] = b - a;
+  butterfly(x[0], x[1]);
+  butterfly(x[2], x[3]);
 }
 
-PINZK_INLINE int reverse(int x, int bits) { return static_cast<int>(__brev(static_cast<u32>(x)) >> (32 - bits)); }
+// the transposed network: the same sums, bit-reversed in, natural out; the last levels
+PINZK_INLINE void dit_sums(Z* x, const Step8& roots, int levels) {
+  if (levels == 1) return;
+  if (levels == 3) {
+    butterfly(x[0], x[1]);
+    butterfly(x[2], x[3]);
+    x[3] = x[3].times(roots.i);
+  }
+  butterfly(x[0], x[2]);
+  butterfly(x[1], x[3]);
+}
+PINZK_INLINE void dit_differences(Z* x, const Step8& roots, int levels) {
+  if (levels == 1) return;
+  if (levels == 2) {
+    butterfly(x[0], x[2]);
+    butterfly(x[1], x[3]);
+    x[3] = x[3].times(roots.i);
+  } else {
+    butterfly(x[0], x[1]);
+    butterfly(x[2], x[3]);
+    butterfly(x[0], x[2]);
+    const Z a = loose_sub(x[1], x[3]).times(roots.c), b = loose_add(x[1], x[3]).times(roots.s);
+    x[1] = a + b;
+    x[3] = b - a;
+  }
+  x[2] = x[2].times(roots.i);
+}
+
+// of `bits` bits, also of none
+PINZK_INLINE u32 reverse(u32 x, int bits) { return __brev(x) >> 1 >> (31 - bits); }
+
+// One step of a pass on a tile's columns, and what it multiplies by.
+struct Step {
+  const u32* twiddles;  // fixed operands in rows of eight, see `table_place`
+  int size;             // s: works on sub-transforms of 2^s rows
+  int levels;           // 1, 2 or 3
+  int first;            // slots below are not multiplied; 8: none is
+  int unused;
+};
 
 // one pass: what is where
 struct Pass {
-  int levels;           // L, 3..10
-  int log_q;            // columns of a block, 0 in the innermost pass
-  u64 columns;          // all columns of all blocks: n * batch / 2^L
-  const u32* row;       // w_1024^j as fixed operands, j < 1024
-  const u32* roots;     // Step8
-  const u32* twiddles;  // w_m^(i rev_L(P)) at P q + i; null in the innermost pass
-
-  // address of row 0 of a column, in elements; rows are q apart
-  PINZK_INLINE u64 base(u64 column) const {
-    return (column >> log_q << (log_q + levels)) + (column & ((u64(1) << log_q) - 1));
-  }
+  int levels;    // L, 3..10
+  int tile_log;  // log2 of a tile's elements, L..10
+  int log_q;     // columns of a block, 0 in the innermost pass
+  int steps;
+  u64 end;       // elements of all vectors
+  Step step[4];
+  Step8 roots;
 };
 
-// a thread's place in its tile
+// Fixed operand k of a table, in words: eight neighbours lie in rows of 16 bytes each, so that eight lanes read 128 bytes
+PINZK_INLINE u64 table_place(u64 k) { return (k >> 3) * 128 + (k & 7) * 4; }
+PINZK_INLINE Twiddle load_twiddle(const u32* p) {
+  Twiddle t;
+  PINZK_UNROLL
+  for (int q = 0; q < 4; q++) {
+    const Quad quad = *reinterpret_cast<const Quad*>(p + 32 * q);
+    PINZK_UNROLL
+    for (int i = 0; i < 4; i++) (q < 2 ? t.w.w : t.quotient.w)[q % 2 * 4 + i] = quad.w[i];
+  }
+  return t;
+}
+PINZK_INLINE void store_twiddle(u32* p, const Twiddle& t) {
+  PINZK_UNROLL
+  for (int i = 0; i < 8; i++) p[i / 4 * 32 + i % 4] = t.w.w[i], p[64 + i / 4 * 32 + i % 4] = t.quotient.w[i];
+}
+
+// A tile and this thread in it: eight rows of a column. In a step on sub-transforms of 2^s rows they are 2^(s-3) apart.
 struct Place {
-  int c, rho;  // column, and which group of eight rows
-  PINZK_INLINE Place(const Pass& p, int thread) {
-    const int log_t = tile_log - p.levels, log_r = p.levels - 3;
-    if (p.log_q) {  // neighbours in a row of the matrix are neighbours in memory
-      c = thread & ((1 << log_t) - 1);
-      rho = thread >> log_t;
-    } else {  // columns are contiguous
-      rho = thread & ((1 << log_r) - 1);
-      c = thread >> log_r;
-    }
-  }
-};
-
-template <bool inner>
-PINZK_INLINE int tile_index(int row, int c, int levels) {
-  return inner ? (c << levels) + row : (row << (tile_log - levels)) + c;
-}
-
-// One step: sub-transforms of 2^s rows, of which a thread holds eight rows, 2^(s-3) apart.
-struct Step {
-  int s, t, first;
-  PINZK_INLINE Step(int rho, int size) {
-    s = size;
-    t = rho & ((1 << (s - 3)) - 1);
-    first = (rho >> (s - 3) << s) + t;
-  }
-  PINZK_INLINE int row(int p) const { return first + (p << (s - 3)); }
-};
-
-// a tile's column, as this thread sees it
-template <bool inner>
-struct Column {
   const Pass& pass;
-  int c, rho, wide;  // wide: levels of the widest step, 1..3, so that L = wide mod 3
-  u64 index, base;   // base: address of row 0, in elements
-  bool active;
+  Tile tile;
+  u32 c, rho;  // column, and which group of eight rows
 
-  PINZK_INLINE explicit Column(const Pass& p) : pass(p) {
-    const Place at(p, threadIdx.x);
-    c = at.c, rho = at.rho;
-    wide = (p.levels - 1) % 3 + 1;
-    index = (u64(blockIdx.x) << (tile_log - p.levels)) + c;
-    base = p.base(index);
-    active = index < p.columns;
+  PINZK_INLINE explicit Place(const Pass& p) : pass(p), tile(p.tile_log) {
+    const u32 thread = threadIdx.x, low = inner() ? p.levels - 3 : log_t();
+    const u32 below = thread & ((1u << low) - 1), above = thread >> low;
+    // columns of the innermost pass are contiguous; else neighbours in a row of the matrix are neighbours in memory
+    c = inner() ? above : below;
+    rho = inner() ? below : above;
   }
-  PINZK_INLINE int shared(int row) const { return tile_index<inner>(row, c, pass.levels); }
-  PINZK_INLINE u64 element(int row) const { return u64(row) << pass.log_q; }
-
-  PINZK_INLINE Z read(const u32* data, int row) const { return active ? load(data + 8 * (base + element(row))) : Z{}; }
-  PINZK_INLINE void write(u32* data, int row, const Z& z) const {
-    if (active) store(data + 8 * (base + element(row)), z);
+  PINZK_INLINE bool inner() const { return pass.log_q == 0; }
+  PINZK_INLINE u32 log_t() const { return pass.tile_log - pass.levels; }
+  // where row p of a step lies in the tile
+  PINZK_INLINE u32 at(u32 p, u32 s) const {
+    const u32 low = s - 3, row = (rho >> low << s) + (rho & ((1u << low) - 1)) + (p << low);
+    return inner() ? (c << pass.levels) + row : (row << log_t()) + c;
   }
 
-  // x[p] *= what stands between a step of b levels at size s and the smaller ones: a root of order 2^s, or, where the column
-  // ends, the pass's own table. Slot p holds frequency rev_b(p / 2^(3-b)) of the row p mod 2^(3-b).
-  PINZK_INLINE void twiddles(Z* x, const Step& step, int b) const {
-    const bool column_ends = step.s == b;
-    if (inner && column_ends) return;
+  // where element e of the tile lies in memory, in elements
+  PINZK_INLINE u64 element(u32 e) const {
+    const u32 column = blockIdx.x << log_t(), block = column >> pass.log_q;
+    const u64 first = (u64(block) << (pass.log_q + pass.levels)) + (column & ((1u << pass.log_q) - 1));
+    return first + (inner() ? e : (u64(e >> log_t()) << pass.log_q) + (e & ((1u << log_t()) - 1)));
+  }
+  PINZK_INLINE void load_tile(const u32* data) const {
     PINZK_UNROLL
-    for (int p = 0; p < points; p++) {
-      const int f = static_cast<int>(__brev(p >> (3 - b)) >> 1 >> (31 - b));
-      const int position = step.t + ((p & ((1 << (3 - b)) - 1)) << (step.s - 3));
-      const u32* factor = pass.row + 16 * ((position * f) << (tile_log - step.s));
-      if (!inner && column_ends)
-        factor = pass.twiddles + 16 * (element(step.row(p)) + (index & ((u64(1) << pass.log_q) - 1)));
-      if (p || (!inner && column_ends)) x[p] = x[p].times(load_twiddle(factor));
+    for (u32 r = 0; r < 2 * points; r++) {
+      const u32 k = (r << (pass.tile_log - 3)) + threadIdx.x;  // of halves of elements
+      const u64 e = element(k >> 1);
+      tile.quad(k >> 1, k & 1) = e < pass.end ? reinterpret_cast<const Quad*>(data)[2 * e + (k & 1)] : Quad{};
+    }
+  }
+  PINZK_INLINE void store_tile(u32* data, bool canonical) const {
+    PINZK_UNROLL
+    for (u32 r = 0; r < points; r++) {
+      const u32 k = (r << (pass.tile_log - 3)) + threadIdx.x;
+      const u64 e = element(k);
+      const Z z = tile.get(k);
+      if (e < pass.end) store(data + 8 * e, canonical ? z.canonical() : z);
     }
   }
 };
 
-// Transform a tile's columns. In: x at the rows of the widest step; out: x at rows 8 rho + p, bit-reversed.
-template <bool inner>
-PINZK_INLINE void dif_columns(Z* x, Tile& shared, const Column<inner>& column) {
-  const Pass& pass = column.pass;
-  for (int size = pass.levels, b = column.wide;; b = 3) {
-    const Step step(column.rho, size);
-    dif_levels(x, pass.roots, b);
-    column.twiddles(x, step, b);
-    size -= b;
-    if (size == 0) return;
-    PINZK_UNROLL
-    for (int p = 0; p < points; p++) shared.put(column.shared(step.row(p)), x[p]);
+// what stands between a step and the smaller ones, or behind the column: a factor for every slot
+struct Factors {
+  const u32* table;
+  u32 stride;
+  int first;
+
+  PINZK_INLINE Factors(const Place& place, const Step& step) {
+    const Pass& pass = place.pass;
+    u32 low = step.size - 3, at = place.rho & ((1u << low) - 1);
+    table = step.twiddles;
+    if (!place.inner() && low == 0) {  // the column ends
+      const u32 tile = (blockIdx.x << place.log_t() & ((1u << pass.log_q) - 1)) >> place.log_t();
+      low = pass.tile_log - 3, at = threadIdx.x;
+      table += u64(tile) << (pass.tile_log + 4);
+    }
+    table += table_place(at);
+    stride = 16u << (low < 3 ? 3 : low);
+    first = step.first;
+  }
+  PINZK_INLINE Z times(const Z& z, int p) const { return p < first ? z : z.times(load_twiddle(table + p * stride)); }
+};
+
+// Transform a tile's columns, rows in natural order in, bit-reversed out. A thread's elements are read half by half and wait
+// in the tile, in its own places, so that few are in registers.
+PINZK_INLINE void dif_columns(const Place& place, const Pass& pass) {
+  PINZK_ROLL
+  for (int k = 0; k < pass.steps; k++) {
+    const Step& step = pass.step[k];
+    const Factors factors(place, step);
+    const auto slot = [&](int p) { return place.at(p, step.size); };
+    Z x[4];
     __syncthreads();
-    const Step next(column.rho, size);
     PINZK_UNROLL
-    for (int p = 0; p < points; p++) x[p] = shared.get(column.shared(next.row(p)));
-    __syncthreads();
+    for (int j = 0; j < 4; j++) {
+      Z y = place.tile.get(slot(j + 4));
+      x[j] = place.tile.get(slot(j));
+      butterfly(x[j], y);
+      place.tile.put(slot(j + 4), y);
+    }
+    dif_sums(x, pass.roots, step.levels);
+    PINZK_UNROLL
+    for (int j = 0; j < 4; j++) place.tile.put(slot(j), factors.times(x[j], j));
+    PINZK_UNROLL
+    for (int j = 0; j < 4; j++) x[j] = place.tile.get(slot(j + 4));
+    dif_differences(x, pass.roots, step.levels);
+    PINZK_UNROLL
+    for (int j = 0; j < 4; j++) place.tile.put(slot(j + 4), factors.times(x[j], j + 4));
   }
 }
 
-// the way back. In: x at rows 8 rho + p, bit-reversed; out: x at the rows of the widest step
-template <bool inner>
-PINZK_INLINE void dit_columns(Z* x, Tile& shared, const Column<inner>& column) {
-  const Pass& pass = column.pass;
-  const int L = pass.levels;
-  for (int size = L == column.wide ? L : 3, b = size;;) {
-    const Step step(column.rho, size);
-    column.twiddles(x, step, b);
-    dit_levels(x, pass.roots, b);
-    if (size == L) return;
+// the way back: bit-reversed in, natural out
+PINZK_INLINE void dit_columns(const Place& place, const Pass& pass) {
+  PINZK_ROLL
+  for (int k = pass.steps - 1; k >= 0; k--) {
+    const Step& step = pass.step[k];
+    const Factors factors(place, step);
+    const auto slot = [&](int p) { return place.at(p, step.size); };
+    Z x[4];
     __syncthreads();
     PINZK_UNROLL
-    for (int p = 0; p < points; p++) shared.put(column.shared(step.row(p)), x[p]);
-    __syncthreads();
-    b = size + 3 <= L ? 3 : L - size;
-    size += b;
-    const Step next(column.rho, size);
+    for (int j = 0; j < 4; j++) x[j] = factors.times(place.tile.get(slot(j + 4)), j + 4);
+    dit_differences(x, pass.roots, step.levels);
     PINZK_UNROLL
-    for (int p = 0; p < points; p++) x[p] = shared.get(column.shared(next.row(p)));
-  }
-}
-
-PINZK_INLINE Tile& shared_tile() {
-  extern __shared__ Quad shared[];
-  return *reinterpret_cast<Tile*>(shared);
-}
-
-template <bool inner>
-PINZK_INLINE void dif_pass(u32* data, const Pass& pass, u32 canonical) {
-  Tile& shared = shared_tile();
-  const Column<inner> column(pass);
-  const Step wide(column.rho, pass.levels);
-  Z x[points];
-  PINZK_UNROLL
-  for (int p = 0; p < points; p++) x[p] = column.read(data, wide.row(p));
-  dif_columns(x, shared, column);
-  const int row = column.rho * points;
-  if constexpr (!inner) {
+    for (int j = 0; j < 4; j++) place.tile.put(slot(j + 4), x[j]);
     PINZK_UNROLL
-    for (int p = 0; p < points; p++) column.write(data, row + p, x[p]);
-  } else {  // through shared memory, so that neighbouring lanes write neighbouring elements
+    for (int j = 0; j < 4; j++) x[j] = factors.times(place.tile.get(slot(j)), j);
+    dit_sums(x, pass.roots, step.levels);
     PINZK_UNROLL
-    for (int p = 0; p < points; p++) shared.put(column.shared(row + p), x[p]);
-    __syncthreads();
-    const u64 first = u64(blockIdx.x) << tile_log, end = pass.columns << pass.levels;
-    PINZK_UNROLL
-    for (int p = 0; p < points; p++) {
-      const int e = p * threads + threadIdx.x;
-      const Z z = shared.get(e);
-      if (first + e < end) store(data + 8 * (first + e), canonical ? z.canonical() : z);
+    for (int j = 0; j < 4; j++) {
+      Z y = place.tile.get(slot(j + 4));
+      butterfly(x[j], y);
+      place.tile.put(slot(j), x[j]);
+      place.tile.put(slot(j + 4), y);
     }
   }
-}
-
-template <bool inner>
-PINZK_INLINE void dit_pass(u32* data, const Pass& pass, u32 canonical) {
-  Tile& shared = shared_tile();
-  const Column<inner> column(pass);
-  const Step wide(column.rho, pass.levels);
-  Z x[points];
-  const int row = column.rho * points;
-  if constexpr (!inner) {
-    PINZK_UNROLL
-    for (int p = 0; p < points; p++) x[p] = column.read(data, row + p);
-  } else {
-    const u64 first = u64(blockIdx.x) << tile_log, end = pass.columns << pass.levels;
-    PINZK_UNROLL
-    for (int p = 0; p < points; p++) {
-      const int e = p * threads + threadIdx.x;
-      shared.put(e, first + e < end ? load(data + 8 * (first + e)) : Z{});
-    }
-    __syncthreads();
-    PINZK_UNROLL
-    for (int p = 0; p < points; p++) x[p] = shared.get(column.shared(row + p));
-  }
-  dit_columns(x, shared, column);
-  PINZK_UNROLL
-  for (int p = 0; p < points; p++) column.write(data, wide.row(p), canonical ? x[p].canonical() : x[p]);
 }
 
 }  // namespace pinzk
 
 using namespace pinzk;
 
-#define PINZK_PASS(name, body)                                                                                     \
-  extern "C" __global__ __launch_bounds__(threads, 4) void name(u32* data, const Pass pass, const u32 canonical) { \
-    body(data, pass, canonical);                                                                                   \
-  }
-PINZK_PASS(ntt_dif, dif_pass<false>)
-PINZK_PASS(ntt_dif_inner, dif_pass<true>)
-PINZK_PASS(ntt_dit, dit_pass<false>)
-PINZK_PASS(ntt_dit_inner, dit_pass<true>)
-
-// the innermost pass of an inverse transform, a product with factors[j] (Montgomery, in the bit-reversed order of the data),
-// and the innermost pass of the transform that follows: one trip through memory. n elements a vector.
-extern "C" __global__ __launch_bounds__(threads, 4) void ntt_middle(u32* data, const Pass down, const Pass up,
-                                                                    const u32* factors, const u64 n, const u32 canonical) {
-  Tile& shared = shared_tile();
-  const Column<true> column(down);
-  const Step wide(column.rho, down.levels);
-  Z x[points];
-  PINZK_UNROLL
-  for (int p = 0; p < points; p++) x[p] = column.read(data, wide.row(p));
-  dif_columns(x, shared, column);
-  const u64 j = (column.base + column.rho * points) & (n - 1);
-  PINZK_UNROLL
-  for (int p = 0; p < points; p++) x[p] = x[p].times(load(factors + 8 * (j + p)).v);
-  dit_columns(x, shared, Column<true>(up));
-  PINZK_UNROLL
-  for (int p = 0; p < points; p++) column.write(data, wide.row(p), canonical ? x[p].canonical() : x[p]);
+extern "C" __global__ __launch_bounds__(threads, blocks) void ntt_dif(u32* data, const __grid_constant__ Pass pass, const u32 canonical) {
+  const Place place(pass);
+  place.load_tile(data);
+  dif_columns(place, pass);
+  __syncthreads();
+  place.store_tile(data, canonical);
 }
 
-// out[k] = w^e(k) as a fixed operand; w^(2^j) in squares, Montgomery. levels = 0: e = k; else e = (k mod q) rev_L(k / q)
-extern "C" __global__ void ntt_twiddles(u32* out, const u64* squares, const int levels, const int log_q, const u64 n) {
+extern "C" __global__ __launch_bounds__(threads, blocks) void ntt_dit(u32* data, const __grid_constant__ Pass pass, const u32 canonical) {
+  const Place place(pass);
+  place.load_tile(data);
+  dit_columns(place, pass);
+  __syncthreads();
+  place.store_tile(data, canonical);
+}
+
+// the innermost passes of a transform and of the one that goes back, from bit-reversed order: one trip through memory
+extern "C" __global__ __launch_bounds__(threads, blocks) void ntt_middle(u32* data, const __grid_constant__ Pass down, const __grid_constant__ Pass up,
+                                                                         const u32 canonical) {
+  const Place place(down);
+  place.load_tile(data);
+  dif_columns(place, down);
+  dit_columns(place, up);
+  __syncthreads();
+  place.store_tile(data, canonical);
+}
+
+// The table behind an outer pass of 2^levels rows and 2^log_q columns: c w^(i f) g^f for row P and column i, f = rev(P), in
+// the order of the threads that use it. constants: c; w^(2^j), j < levels + log_q; g^(2^j), j < levels; Montgomery.
+extern "C" __global__ void ntt_twiddles(u32* out, const Fr* constants, const int levels, const int log_q,
+                                        const int tile_log) {
   const u64 k = u64(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (k >= n) return;
-  u64 e = levels ? (k & ((u64(1) << log_q) - 1)) * (__brev(static_cast<u32>(k >> log_q)) >> (32 - levels)) : k;
-  Fr power = Fr::one();
-  for (int j = 0; e; e >>= 1, j++) {
-    if (!(e & 1)) continue;
-    Fr square;
-    for (int i = 0; i < 4; i++) square.limbs.word[i] = squares[4 * j + i];
-    power = power * square;
-  }
-  const Twiddle t = fixed_operand(power);
-  store(out + 16 * k, Z{t.w});
-  store(out + 16 * k + 8, Z{t.quotient});
+  if (k >> (levels + log_q)) return;
+  const int log_t = tile_log - levels, log_threads = tile_log - 3;
+  const u32 thread = k & ((1u << log_threads) - 1), p = k >> log_threads & (points - 1);
+  const u64 i = (k >> tile_log << log_t) + (thread & ((1u << log_t) - 1));
+  const u32 f = reverse((thread >> log_t) * points + p, levels);
+  Fr power = constants[0];
+  const Fr* square = constants + 1;
+  for (u64 e = i * f; e; e >>= 1, square++)
+    if (e & 1) power = power * *square;
+  square = constants + 1 + levels + log_q;
+  for (u32 e = f; e; e >>= 1, square++)
+    if (e & 1) power = power * *square;
+  store_twiddle(out + table_place(k), fixed_operand(power));
 }
 
-// transforms of two and four elements, one vector a thread; root: w as a Montgomery residue. Natural order in and out is
-// asked for by `reversed_in` and `reversed_out` being zero.
-extern "C" __global__ void ntt_small(u64* data, const u64* root, const int log_n, const u32 reversed_in,
-                                     const u32 reversed_out, const u64 vectors) {
+// transforms of one, two and four elements, one vector a thread. constants: w, then what coefficient j is multiplied by.
+// Coefficients, bit-reversed, come in or go out: `forward`.
+extern "C" __global__ void ntt_small(Fr* data, const Fr* constants, const int log_n, const u32 forward, const u64 vectors) {
   const u64 v = u64(blockIdx.x) * blockDim.x + threadIdx.x;
   if (v >= vectors) return;
   const int n = 1 << log_n;
-  Fr x[4], w;
-  for (int i = 0; i < 4; i++) w.limbs.word[i] = root[i];
-  for (int j = 0; j < n; j++)
-    for (int i = 0; i < 4; i++) x[reversed_in ? reverse(j, log_n) : j].limbs.word[i] = data[4 * (v * n + j) + i];
-  for (int k = 0; k < n; k++) {
-    Fr sum = Fr::zero(), step = Fr::one(), power = Fr::one();
-    for (int i = 0; i < k; i++) step = step * w;
+  const Fr w = constants[0];
+  Fr x[4];
+  data += v * n;
+  for (int j = 0; j < n; j++) x[j] = forward ? data[reverse(j, log_n)] * constants[1 + j] : data[j];
+  Fr step = Fr::one();
+  for (int k = 0; k < n; k++, step = step * w) {
+    Fr sum = Fr::zero(), power = Fr::one();
     for (int j = 0; j < n; j++, power = power * step) sum = sum + x[j] * power;
-    for (int i = 0; i < 4; i++) data[4 * (v * n + (reversed_out ? reverse(k, log_n) : k)) + i] = sum.limbs.word[i];
+    data[forward ? k : reverse(k, log_n)] = forward ? sum : sum * constants[1 + k];
   }
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transforms of one domain on one GPU: plans of passes, tables, launches (kernels in ``cuda/ntt.cu``, ``cuda/vec.cu``).
 
-A transform of 2^k runs as passes of up to ten levels over the whole data; each pass but the innermost has a table of
-twiddles, in the order in which the data lie. docs/kernels.md, 3.
+A transform of 2^k runs as passes of up to ten levels over the whole data. Between passes stands a table of twiddles of 64
+bytes an element; what multiplies coefficient j by c g^j stands in the tables, too, and costs nothing there. docs/kernels.md, 3.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from .._core.device import Device, DeviceVec, Stream, launch
 from .._core.memory import PinnedVec
 from ..curves import Curve, Field
 
-TILE_LOG = 10  # elements of a tile: one block of THREADS, eight elements each
-THREADS = 128
-_TILE_BYTES = 32 << TILE_LOG
+TILE_LOG = 10  # log2 of a tile's elements: one block, eight elements a thread
 _BLOCK = 256  # threads of a block of the kernels without tiles
 
 
@@ -40,22 +38,35 @@ def plan(log_n: int) -> list[int]:
     return levels
 
 
+def steps(levels: int) -> list[int]:
+    """Levels of a pass's radix-8 steps; only the first may be narrower."""
+    return [(levels - 1) % 3 + 1] + [3] * ((levels - 1) // 3)
+
+
+@dataclass(frozen=True)
+class _Twist:
+    """What stands in the tables of one transform: the root, and c g^j for coefficient j."""
+
+    root: int
+    shift: int
+    scale: int
+
+
 @dataclass(frozen=True)
 class _Pass:
-    """One launch: blocks, the kernel's struct ``Pass``, and whether columns are contiguous."""
+    """One pass without its data: what the kernel's struct ``Pass`` says, and the tables that it points to."""
 
+    levels: int
+    log_q: int
+    layout: bytes  # from `step` on
+    tables: list[DeviceVec]
+
+
+@dataclass(frozen=True)
+class _Launch:
     grid: int
     layout: bytes
     inner: bool
-
-
-@dataclass(frozen=True)
-class _Tables:
-    """What the passes of one root read: powers for the steps, a step's constants, twiddles behind each outer pass."""
-
-    row: DeviceVec
-    step: DeviceVec
-    twiddles: list[DeviceVec]
 
 
 class DeviceNtt:
@@ -73,65 +84,94 @@ class DeviceNtt:
     omega : int
         Primitive n-th root, canonical.
     device : Device
+    passes : sequence of int, optional
+        Levels of each pass, outermost first; `plan` by default.
+    tile_log : int, optional
+        log2 of the elements of a tile, at most `TILE_LOG`.
     """
 
-    def __init__(self, curve: Curve, log_n: int, omega: int, device: Device) -> None:
+    def __init__(
+        self,
+        curve: Curve,
+        log_n: int,
+        omega: int,
+        device: Device,
+        *,
+        passes: Sequence[int] | None = None,
+        tile_log: int | None = None,
+    ) -> None:
         self.curve, self.log_n, self.omega, self.device = curve, log_n, omega, device
         self.size = 1 << log_n
         self._inverse = pow(omega, -1, curve.fr.modulus)
         self._modules = {name: backend.load(name, curve.name, device) for name in ("ntt", "vec")}
-        self._made: dict[int, _Tables] = {}
+        self.tile_log = TILE_LOG if tile_log is None else tile_log
+        self.passes = list(plan(log_n) if passes is None else passes) if log_n >= 3 else []
+        self._made: dict[_Twist, list[_Pass]] = {}
 
     def close(self) -> None:
         """Give the tables back. Idempotent; transforms make them again."""
         made, self._made = self._made, {}
-        for tables in made.values():
-            for vec in (tables.row, tables.step, *tables.twiddles):
-                vec.release()
+        for passes in made.values():
+            for p in passes:
+                for table in p.tables:
+                    table.release()
 
     # ---- transforms ----
 
-    def dif(self, v: DeviceVec, stream: Stream, *, inverse: bool = False) -> None:
-        """Sums x_j w**(j k), w = omega or its inverse: natural order in, bit-reversed out. Nothing is divided by n."""
-        root = self._root(inverse)
-        if self.log_n < 3:
-            self._small(v, root, stream, reversed_in=False)
-            return
-        for p in self._passes(v, root, stream):
-            self._tiles("ntt_dif_inner" if p.inner else "ntt_dif", p, (v, p.layout, int(p.inner)), stream)
+    def dif(
+        self, v: DeviceVec, stream: Stream, *, inverse: bool = False, shift: int = 1, scale: int = 1
+    ) -> None:
+        """Sums y_j = x_0 + x_1 w**j + x_2 w**2j + .., w = omega or its inverse, as scale * shift**j * y_j.
 
-    def dit(self, v: DeviceVec, stream: Stream, *, inverse: bool = False) -> None:
-        """The same sums, bit-reversed order in, natural out."""
-        root = self._root(inverse)
-        if self.log_n < 3:
-            self._small(v, root, stream, reversed_in=True)
-            return
-        passes = self._passes(v, root, stream)
-        for p in reversed(passes):  # residues become canonical in the last launch
-            self._tiles(
-                "ntt_dit_inner" if p.inner else "ntt_dit", p, (v, p.layout, int(p is passes[0])), stream
-            )
-
-    def round_trip(self, v: DeviceVec, factors: DeviceVec, stream: Stream) -> None:
-        """`dif` with 1/omega, a product with `factors` (in bit-reversed order), `dit` with omega.
-
-        With factors shift**i / n: from values on the domain to values on its coset. The innermost passes and the product
-        are one kernel.
+        Natural order in, bit-reversed out. From values on the coset g * w**-k to coefficients: inverse, with shift 1/g and
+        scale 1/n.
         """
+        twist = self._twist(inverse, shift, scale)
         if self.log_n < 3:
-            self.dif(v, stream, inverse=True)
-            self.scale(v, factors, stream)
-            self.dit(v, stream)
+            self._small(v, twist, stream, forward=False)
             return
-        *down, bottom = self._passes(v, self._root(True), stream)
-        *up, top = self._passes(v, self._root(False), stream)
+        for p in self._launches(v, twist, stream):
+            self._tiles("ntt_dif", p, (v, p.layout, int(p.inner)), stream)
+
+    def dit(
+        self, v: DeviceVec, stream: Stream, *, inverse: bool = False, shift: int = 1, scale: int = 1
+    ) -> None:
+        """The sums of scale * shift**j * x_j * w**(j k): bit-reversed order in, natural out.
+
+        From coefficients to values on the coset g * w**k: with shift g.
+        """
+        twist = self._twist(inverse, shift, scale)
+        if self.log_n < 3:
+            self._small(v, twist, stream, forward=True)
+            return
+        launches = self._launches(v, twist, stream)
+        for p in reversed(launches):  # residues become canonical in the last launch
+            self._tiles("ntt_dit", p, (v, p.layout, int(p is launches[0])), stream)
+
+    def to_coset(self, v: DeviceVec, stream: Stream, *, shift: int) -> None:
+        """From values on the domain to values on its coset: x_k = f(w**k) becomes f(shift * w**k), natural order both.
+
+        The innermost passes there and back are one kernel.
+        """
+        n_inverse = pow(self.size, -1, self.curve.fr.modulus)
+        back, forth = self._twist(True, 1, 1), self._twist(False, shift, n_inverse)
+        if self.log_n < 3:
+            self._small(v, back, stream, forward=False)
+            self._small(v, forth, stream, forward=True)
+            return
+        *down, bottom = self._launches(v, back, stream)
+        *up, top = self._launches(v, forth, stream)
         for p in down:
             self._tiles("ntt_dif", p, (v, p.layout, 0), stream)
-        self._tiles(
-            "ntt_middle", bottom, (v, bottom.layout, top.layout, factors, self.size, int(not up)), stream
-        )
+        self._tiles("ntt_middle", bottom, (v, bottom.layout, top.layout, int(not up)), stream)
         for p in reversed(up):
             self._tiles("ntt_dit", p, (v, p.layout, int(p is up[0])), stream)
+
+    def round_trip(self, v: DeviceVec, factors: DeviceVec, stream: Stream) -> None:
+        """`dif` with 1/omega, a product with `factors` (in bit-reversed order), `dit` with omega."""
+        self.dif(v, stream, inverse=True)
+        self.scale(v, factors, stream)
+        self.dit(v, stream)
 
     # ---- element by element ----
 
@@ -167,51 +207,85 @@ class DeviceNtt:
 
     # ---- plans and tables ----
 
-    def _root(self, inverse: bool) -> int:
-        return self._inverse if inverse else self.omega
+    def _twist(self, inverse: bool, shift: int, scale: int) -> _Twist:
+        r = self.curve.fr.modulus
+        return _Twist(self._inverse if inverse else self.omega, shift % r, scale % r)
 
-    def _passes(self, v: DeviceVec, root: int, stream: Stream) -> list[_Pass]:
+    def _launches(self, v: DeviceVec, twist: _Twist, stream: Stream) -> list[_Launch]:
         if len(v) % self.size:
             raise ValueError(f"{len(v)} elements are no whole number of vectors of {self.size}")
-        tables, rest, out = self._tables(root, stream), self.log_n, []
-        for i, levels in enumerate(plan(self.log_n)):
-            rest -= levels
-            columns = len(v) >> levels
-            twiddles = tables.twiddles[i].ptr if rest else 0
-            layout = struct.pack("<iiQQQQ", levels, rest, columns, tables.row.ptr, tables.step.ptr, twiddles)
-            out.append(_Pass(_ceil(columns, 1 << (TILE_LOG - levels)), layout, rest == 0))
+        if twist not in self._made:
+            self._made[twist] = self._passes(twist, stream)
+        out = []
+        for p in self._made[twist]:
+            columns = len(v) >> p.levels
+            head = struct.pack("<iiiiQ", p.levels, self.tile_log, p.log_q, len(steps(p.levels)), len(v))
+            out.append(_Launch(_ceil(columns, 1 << (self.tile_log - p.levels)), head + p.layout, p.log_q == 0))
         return out
 
-    def _tables(self, root: int, stream: Stream) -> _Tables:
-        if root not in self._made:
-            r, rest, twiddles = self.curve.fr.modulus, self.log_n, []
-            for levels in plan(self.log_n)[:-1]:
-                twiddles.append(
-                    self._twiddles(pow(root, self.size >> rest, r), levels, rest - levels, stream)
-                )
-                rest -= levels
-            stride = 1 << max(TILE_LOG - self.log_n, 0)  # a small domain reads every stride-th row only
-            power = pow(root, max(self.size >> TILE_LOG, 1), r)
-            row = [pow(power, j // stride, r) for j in range(1 << TILE_LOG)]
-            w_8, half = pow(root, self.size >> 3, r), (r + 1) // 2
-            back = pow(w_8, -1, r)
-            step = [w_8 * w_8 % r, (w_8 + back) * half % r, (w_8 - back) * half % r]
-            self._made[root] = _Tables(self._fixed(row, stream), self._fixed(step, stream), twiddles)
-        return self._made[root]
+    def _passes(self, twist: _Twist, stream: Stream) -> list[_Pass]:
+        """The passes of a transform, outermost first; tables are made on the device, the small ones here."""
+        fr, out = self.curve.fr, []
+        r = fr.modulus
+        root, shift, rest, scale = twist.root, twist.shift, self.log_n, twist.scale
+        w_8, half = pow(root, self.size >> 3, r), (r + 1) // 2
+        back = pow(w_8, -1, r)
+        roots = _fixed([w_8 * w_8 % r, (w_8 + back) * half % r, (w_8 - back) * half % r], r)
+        for levels in self.passes:
+            rest -= levels
+            tables: list[DeviceVec] = []
+            layout, size, g = b"", levels, shift
+            row_root = pow(root, 1 << rest, r)  # of order 2^levels
+            for i, b in enumerate(steps(levels)):
+                last = i + 1 == len(steps(levels))
+                first = 1 << (3 - b)  # slots of frequency zero
+                if last and rest:  # behind the pass, with all of its shift
+                    first = 0
+                    tables.append(self._twiddles(root, shift, scale, levels, rest, stream))
+                    scale = 1
+                elif last and (shift, scale) == (1, 1):
+                    first = 8
+                else:
+                    if last and scale != 1:
+                        first = 0
+                    twisted = (g, scale if last else 1) if rest == 0 else (1, 1)
+                    tables.append(self._step(pow(row_root, 1 << (levels - size), r), size, b, *twisted, stream))
+                layout += struct.pack("<Qiiii", tables[-1].ptr if first < 8 else 0, size, b, first, 0)
+                size -= b
+                g = pow(g, 1 << b, r)
+            layout += bytes(24 * (4 - len(steps(levels))))
+            out.append(_Pass(levels, rest, layout + roots, tables))
+            root, shift = pow(root, 1 << levels, r), pow(shift, 1 << levels, r)
+        return out
 
-    def _twiddles(self, root: int, levels: int, log_q: int, stream: Stream) -> DeviceVec:
+    def _twiddles(
+        self, root: int, shift: int, scale: int, levels: int, log_q: int, stream: Stream
+    ) -> DeviceVec:
+        # behind a pass of 2^levels rows and 2^log_q columns
         fr, n = self.curve.fr, 1 << (levels + log_q)
         out = DeviceVec("bytes", 64 * n, self.device)
-        squares = self._upload(fr, fr.encode(_squares(root, levels + log_q, fr)), stream)
-        self._elements("ntt", "ntt_twiddles", n, (out, squares, levels, log_q, n), stream)
-        squares.release()
+        values = [scale, *_squares(root, levels + log_q, fr)[:-1], *_squares(shift, levels, fr)[:-1]]
+        constants = self._upload(fr, fr.encode(values), stream)
+        self._elements("ntt", "ntt_twiddles", n, (out, constants, levels, log_q, self.tile_log), stream)
+        constants.release()
         return out
 
-    def _fixed(self, values: Sequence[int], stream: Stream) -> DeviceVec:
-        # w and floor(w 2^256 / r), as Fixed in lazy.cuh
-        r = self.curve.fr.modulus
-        raw = b"".join(w.to_bytes(32, "little") + ((w << 256) // r).to_bytes(32, "little") for w in values)
-        return self._upload("bytes", np.frombuffer(raw, dtype=np.uint8), stream)
+    def _step(self, root: int, size: int, levels: int, shift: int, scale: int, stream: Stream) -> DeviceVec:
+        # behind a step of `levels` in sub-transforms of 2^size rows, `root` of that order: slot by slot, place by place
+        r, places = self.curve.fr.modulus, 1 << (size - 3)
+        power, twist = [1], [scale]
+        for _ in range(1, 1 << size):
+            power.append(power[-1] * root % r)
+        for _ in range(1, 1 << levels):
+            twist.append(twist[-1] * shift % r)
+        values = []
+        for slot in range(8):
+            f = int(format(slot >> (3 - levels), f"0{levels}b")[::-1], 2)
+            first = (slot & ((1 << (3 - levels)) - 1)) << (size - 3)
+            values += [power[(first + t) * f] * twist[f] % r for t in range(places)] + [0] * (8 - places)
+        # neighbours by eight, in rows of 16 bytes (`place` in ntt.cu)
+        raw = np.frombuffer(_fixed(values, r), dtype=np.uint8).reshape(-1, 8, 4, 16).transpose(0, 2, 1, 3)
+        return self._upload("bytes", np.ascontiguousarray(raw).reshape(-1), stream)
 
     # ---- launches ----
 
@@ -222,20 +296,26 @@ class DeviceNtt:
         pinned.release()
         return out
 
-    def _tiles(self, kernel: str, p: _Pass, args: tuple[Any, ...], stream: Stream) -> None:
+    def _tiles(self, kernel: str, p: _Launch, args: tuple[Any, ...], stream: Stream) -> None:
         function = self._modules["ntt"].function(kernel)
-        launch(function, p.grid, THREADS, args, shared=_TILE_BYTES, stream=stream)
+        launch(function, p.grid, 1 << (self.tile_log - 3), args, shared=32 << self.tile_log, stream=stream)
 
     def _elements(self, module: str, kernel: str, n: int, args: tuple[Any, ...], stream: Stream) -> None:
         launch(self._modules[module].function(kernel), _ceil(n, _BLOCK), _BLOCK, args, stream=stream)
 
-    def _small(self, v: DeviceVec, root: int, stream: Stream, *, reversed_in: bool) -> None:
+    def _small(self, v: DeviceVec, twist: _Twist, stream: Stream, *, forward: bool) -> None:
         # n = 1, 2, 4
-        constant = self._upload(self.curve.fr, self.curve.fr.encode([root]), stream)
+        r, fr = self.curve.fr.modulus, self.curve.fr
+        factors = [twist.scale * pow(twist.shift, j, r) % r for j in range(self.size)]
+        constants = self._upload(fr, fr.encode([twist.root, *factors]), stream)
         vectors = len(v) >> self.log_n
-        args = (v, constant, self.log_n, int(reversed_in), int(not reversed_in), vectors)
-        self._elements("ntt", "ntt_small", vectors, args, stream)
-        constant.release()
+        self._elements("ntt", "ntt_small", vectors, (v, constants, self.log_n, int(forward), vectors), stream)
+        constants.release()
+
+
+def _fixed(values: Sequence[int], r: int) -> bytes:
+    # w and floor(w 2^256 / r), as Fixed in lazy.cuh
+    return b"".join(w.to_bytes(32, "little") + ((w << 256) // r).to_bytes(32, "little") for w in values)
 
 
 def _squares(base: int, count: int, fr: Field) -> list[int]:

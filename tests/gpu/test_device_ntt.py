@@ -86,8 +86,18 @@ def test_device_transforms_equal_the_cpus(curve: Curve, root: str, log_n: int, d
 
     shift = pow(n, -1, curve.fr.modulus)
     ntt.round_trip(v, ntt.powers(domain.default_shift, shift, stream, reversed_order=True), stream)
-    coset = [domain.coset_ntt(domain.intt(p)) for p in parts]
-    assert np.array_equal(on_host(curve, v, stream), np.concatenate(coset))
+    coset = np.concatenate([domain.coset_ntt(domain.intt(p)) for p in parts])
+    assert np.array_equal(on_host(curve, v, stream), coset)
+
+    v = on_device(curve, data, device, stream)
+    ntt.to_coset(v, stream, shift=domain.default_shift)
+    assert np.array_equal(on_host(curve, v, stream), coset)
+
+    ntt.dif(v, stream, inverse=True, shift=pow(domain.default_shift, -1, curve.fr.modulus), scale=shift)
+    coefficients = np.concatenate([swapped(curve, domain.intt(p)) for p in parts])
+    assert np.array_equal(on_host(curve, v, stream), coefficients)
+    ntt.dit(v, stream, shift=domain.default_shift)
+    assert np.array_equal(on_host(curve, v, stream), coset)
     ntt.close()
 
 
