@@ -17,7 +17,7 @@ using Fr = Curve::Fr;
 using Z = Lazy<Fr>;
 using Twiddle = Fixed<Fr>;
 
-constexpr int points = 8, threads = 128, blocks = 6;  // elements of a thread; threads of a block at most; blocks that fit
+constexpr int points = 8, threads = 128, blocks = 5;  // elements of a thread; threads of a block at most; blocks that fit
 
 struct alignas(16) Quad {
   u32 w[4];
@@ -150,7 +150,7 @@ struct Pass {
   int tile_log;  // log2 of a tile's elements, L..10
   int log_q;     // columns of a block, 0 in the innermost pass
   int steps;
-  u64 end;       // elements of all vectors
+  u64 end;  // elements of all vectors
   Step step[4];
   Step8 roots;
 };
@@ -187,33 +187,42 @@ struct Place {
   }
   PINZK_INLINE bool inner() const { return pass.log_q == 0; }
   PINZK_INLINE u32 log_t() const { return pass.tile_log - pass.levels; }
+  PINZK_INLINE u32 log_threads() const { return pass.tile_log - 3; }
   // where row p of a step lies in the tile
   PINZK_INLINE u32 at(u32 p, u32 s) const {
     const u32 low = s - 3, row = (rho >> low << s) + (rho & ((1u << low) - 1)) + (p << low);
     return inner() ? (c << pass.levels) + row : (row << log_t()) + c;
   }
 
-  // where element e of the tile lies in memory, in elements
-  PINZK_INLINE u64 element(u32 e) const {
+  // where the tile's element `thread` lies in memory, in elements; k threads further on is k << log_stride() elements
+  // further
+  PINZK_INLINE u64 element(u32 thread) const {
     const u32 column = blockIdx.x << log_t(), block = column >> pass.log_q;
     const u64 first = (u64(block) << (pass.log_q + pass.levels)) + (column & ((1u << pass.log_q) - 1));
-    return first + (inner() ? e : (u64(e >> log_t()) << pass.log_q) + (e & ((1u << log_t()) - 1)));
+    return first + (inner() ? thread : (u64(thread >> log_t()) << pass.log_q) + (thread & ((1u << log_t()) - 1)));
   }
+  PINZK_INLINE u32 log_stride() const { return log_threads() + (inner() ? 0 : pass.log_q - log_t()); }
+  // halves of elements: neighbouring lanes, neighbouring halves; all on their way before the first is needed
   PINZK_INLINE void load_tile(const u32* data) const {
+    Quad quads[2 * points];
+    const u32 t = threadIdx.x >> 1, h = threadIdx.x & 1;
+    const u64 e = element(t);
+    const Quad* from = reinterpret_cast<const Quad*>(data) + 2 * e + h;
     PINZK_UNROLL
     for (u32 r = 0; r < 2 * points; r++) {
-      const u32 k = (r << (pass.tile_log - 3)) + threadIdx.x;  // of halves of elements
-      const u64 e = element(k >> 1);
-      tile.quad(k >> 1, k & 1) = e < pass.end ? reinterpret_cast<const Quad*>(data)[2 * e + (k & 1)] : Quad{};
+      const u64 further = u64(r) << (log_stride() - 1);
+      quads[r] = e + further < pass.end ? from[2 * further] : Quad{};
     }
+    PINZK_UNROLL
+    for (u32 r = 0; r < 2 * points; r++) tile.quad((r << (log_threads() - 1)) + t, h) = quads[r];
   }
   PINZK_INLINE void store_tile(u32* data, bool canonical) const {
+    const u64 e = element(threadIdx.x);
     PINZK_UNROLL
     for (u32 r = 0; r < points; r++) {
-      const u32 k = (r << (pass.tile_log - 3)) + threadIdx.x;
-      const u64 e = element(k);
-      const Z z = tile.get(k);
-      if (e < pass.end) store(data + 8 * e, canonical ? z.canonical() : z);
+      const u64 there = e + (u64(r) << log_stride());
+      const Z z = tile.get((r << log_threads()) + threadIdx.x);
+      if (there < pass.end) store(data + 8 * there, canonical ? z.canonical() : z);
     }
   }
 };
@@ -299,7 +308,8 @@ PINZK_INLINE void dit_columns(const Place& place, const Pass& pass) {
 
 using namespace pinzk;
 
-extern "C" __global__ __launch_bounds__(threads, blocks) void ntt_dif(u32* data, const __grid_constant__ Pass pass, const u32 canonical) {
+extern "C" __global__ __launch_bounds__(threads, blocks) void ntt_dif(u32* data, const __grid_constant__ Pass pass,
+                                                                      const u32 canonical) {
   const Place place(pass);
   place.load_tile(data);
   dif_columns(place, pass);
@@ -307,7 +317,8 @@ extern "C" __global__ __launch_bounds__(threads, blocks) void ntt_dif(u32* data,
   place.store_tile(data, canonical);
 }
 
-extern "C" __global__ __launch_bounds__(threads, blocks) void ntt_dit(u32* data, const __grid_constant__ Pass pass, const u32 canonical) {
+extern "C" __global__ __launch_bounds__(threads, blocks) void ntt_dit(u32* data, const __grid_constant__ Pass pass,
+                                                                      const u32 canonical) {
   const Place place(pass);
   place.load_tile(data);
   dit_columns(place, pass);
@@ -316,7 +327,8 @@ extern "C" __global__ __launch_bounds__(threads, blocks) void ntt_dit(u32* data,
 }
 
 // the innermost passes of a transform and of the one that goes back, from bit-reversed order: one trip through memory
-extern "C" __global__ __launch_bounds__(threads, blocks) void ntt_middle(u32* data, const __grid_constant__ Pass down, const __grid_constant__ Pass up,
+extern "C" __global__ __launch_bounds__(threads, blocks) void ntt_middle(u32* data, const __grid_constant__ Pass down,
+                                                                         const __grid_constant__ Pass up,
                                                                          const u32 canonical) {
   const Place place(down);
   place.load_tile(data);

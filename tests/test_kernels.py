@@ -27,7 +27,7 @@ CURVES = ("bn254", "bls12_381")
 HOT = {
     "msm_g1": ["msm_accumulate"],
     "msm_g2": ["msm_accumulate"],
-    "ntt": ["ntt_dif", "ntt_dif_inner", "ntt_dit", "ntt_dit_inner", "ntt_middle"],
+    "ntt": ["ntt_dif", "ntt_dit", "ntt_middle"],
     "sort": [],
     "sparse": ["sparse_rows"],
     "tables": [],
@@ -36,16 +36,6 @@ HOT = {
 CALLS = {"msm_accumulate"}
 # spill stores, in bytes, that hot kernels may still have on sm_90; as measured with NVRTC 13.0
 SPILLS = {
-    ("ntt-bn254", "ntt_dif"): 76,
-    ("ntt-bn254", "ntt_dif_inner"): 32,
-    ("ntt-bn254", "ntt_dit"): 88,
-    ("ntt-bn254", "ntt_dit_inner"): 28,
-    ("ntt-bn254", "ntt_middle"): 28,
-    ("ntt-bls12_381", "ntt_dif"): 24,
-    ("ntt-bls12_381", "ntt_dif_inner"): 16,
-    ("ntt-bls12_381", "ntt_dit"): 88,
-    ("ntt-bls12_381", "ntt_dit_inner"): 28,
-    ("ntt-bls12_381", "ntt_middle"): 60,
     ("msm_g1-bls12_381", "msm_accumulate"): 62,
     ("msm_g2-bls12_381", "msm_accumulate"): 230,
     ("msm_g2-bn254", "msm_accumulate"): 46,

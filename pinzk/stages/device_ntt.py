@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transforms of one domain on one GPU: plans of passes, tables, launches (kernels in ``cuda/ntt.cu``, ``cuda/vec.cu``).
 
-A transform of 2^k runs as passes of up to ten levels over the whole data. Between passes stands a table of twiddles of 64
-bytes an element; what multiplies coefficient j by c g^j stands in the tables, too, and costs nothing there. docs/kernels.md, 3.
+A transform of 2^k runs as passes of up to ten levels over the whole data. Between passes stands a table of twiddles, 64
+bytes an element; factors c g^j of coefficients stand in the tables, too, and cost nothing there. docs/kernels.md, 3.
 """
 
 from __future__ import annotations
@@ -148,13 +148,13 @@ class DeviceNtt:
         for p in reversed(launches):  # residues become canonical in the last launch
             self._tiles("ntt_dit", p, (v, p.layout, int(p is launches[0])), stream)
 
-    def to_coset(self, v: DeviceVec, stream: Stream, *, shift: int) -> None:
-        """From values on the domain to values on its coset: x_k = f(w**k) becomes f(shift * w**k), natural order both.
+    def to_coset(self, v: DeviceVec, stream: Stream, *, shift: int, scale: int = 1) -> None:
+        """From values on the domain to values on its coset: x_k = f(w**k) becomes scale * f(shift * w**k).
 
-        The innermost passes there and back are one kernel.
+        Natural order in and out. The innermost passes there and back are one kernel.
         """
         n_inverse = pow(self.size, -1, self.curve.fr.modulus)
-        back, forth = self._twist(True, 1, 1), self._twist(False, shift, n_inverse)
+        back, forth = self._twist(True, 1, 1), self._twist(False, shift, scale * n_inverse)
         if self.log_n < 3:
             self._small(v, back, stream, forward=False)
             self._small(v, forth, stream, forward=True)
@@ -166,12 +166,6 @@ class DeviceNtt:
         self._tiles("ntt_middle", bottom, (v, bottom.layout, top.layout, int(not up)), stream)
         for p in reversed(up):
             self._tiles("ntt_dit", p, (v, p.layout, int(p is up[0])), stream)
-
-    def round_trip(self, v: DeviceVec, factors: DeviceVec, stream: Stream) -> None:
-        """`dif` with 1/omega, a product with `factors` (in bit-reversed order), `dit` with omega."""
-        self.dif(v, stream, inverse=True)
-        self.scale(v, factors, stream)
-        self.dit(v, stream)
 
     # ---- element by element ----
 
@@ -220,7 +214,9 @@ class DeviceNtt:
         for p in self._made[twist]:
             columns = len(v) >> p.levels
             head = struct.pack("<iiiiQ", p.levels, self.tile_log, p.log_q, len(steps(p.levels)), len(v))
-            out.append(_Launch(_ceil(columns, 1 << (self.tile_log - p.levels)), head + p.layout, p.log_q == 0))
+            out.append(
+                _Launch(_ceil(columns, 1 << (self.tile_log - p.levels)), head + p.layout, p.log_q == 0)
+            )
         return out
 
     def _passes(self, twist: _Twist, stream: Stream) -> list[_Pass]:
@@ -249,7 +245,9 @@ class DeviceNtt:
                     if last and scale != 1:
                         first = 0
                     twisted = (g, scale if last else 1) if rest == 0 else (1, 1)
-                    tables.append(self._step(pow(row_root, 1 << (levels - size), r), size, b, *twisted, stream))
+                    tables.append(
+                        self._step(pow(row_root, 1 << (levels - size), r), size, b, *twisted, stream)
+                    )
                 layout += struct.pack("<Qiiii", tables[-1].ptr if first < 8 else 0, size, b, first, 0)
                 size -= b
                 g = pow(g, 1 << b, r)

@@ -154,17 +154,17 @@ class DeviceQuotient:
             As `DeviceVec.upload`.
         """
         self._check(("a", a, 1), ("b", b, 2))
-        n, ntt, stream = self._n, self._ntt, self.stream
+        n = self._n
         first, a_there = self._fill("a", a, 1, parts)
         rest, b_there = self._fill("b", b, 2, parts)  # c behind b: transformed by the same launches
         self._wait(a_there)
         with self._part("transforms of a", parts):
             self._elements("vec_times", n, (rest, n), first, self._fr.encode([self._half_r]).tobytes())
-            ntt.round_trip(first, self._to_coset, stream)
+            self._to_coset(first)
         self._wait(b_there)
         with self._part("transforms of b, c", parts):
             self._elements("vec_mul", n, (rest, n), (rest, n), rest)
-            ntt.round_trip(rest, self._to_coset, stream)
+            self._to_coset(rest)
         with self._part("a b - c", parts):
             self._elements("vec_mul_sub", n, first, first, rest, (rest, n))
         rest.release()
@@ -198,10 +198,10 @@ class DeviceQuotient:
         third, c_there = self._fill("c", c, 1, parts)
         self._wait(a_there)
         with self._part("transforms of a", parts):
-            ntt.round_trip(first, self._to_coset, stream)
+            self._to_coset(first)
         self._wait(b_there)
         with self._part("transforms of b", parts):
-            ntt.round_trip(second, self._to_coset, stream)
+            self._to_coset(second)
         with self._part("a b and back", parts):
             self._elements("vec_mul", n, first, first, second)
             ntt.dif(first, stream, inverse=True)
@@ -239,22 +239,20 @@ class DeviceQuotient:
         second, b_there = self._fill("b", b, 1, parts)
         self._wait(a_there)
         with self._part("transforms of a", parts):
-            self._ntt.round_trip(first, self._to_coset, self.stream)
+            self._to_coset(first)
         self._wait(b_there)
         with self._part("transforms of b", parts):
-            self._ntt.round_trip(second, self._to_coset, self.stream)
+            self._to_coset(second)
         with self._part("a b", parts):
             self._elements("vec_mul", self._n, first, first, second)
         second.release()
         return first
 
-    # ---- tables ----
+    def _to_coset(self, v: DeviceVec) -> None:
+        # 2^-128 times the values there
+        self._ntt.to_coset(v, self.stream, shift=self._shift, scale=self._half_r)
 
-    @property
-    def _to_coset(self) -> DeviceVec:
-        # shift^i / n 2^-128, bit-reversed order
-        first = pow(self._n, -1, self._fr.modulus) * self._half_r % self._fr.modulus
-        return self._powers("to", self._shift, first)
+    # ---- tables ----
 
     @property
     def _from_coset(self) -> DeviceVec:
