@@ -88,6 +88,11 @@ class DeviceNtt:
         Levels of each pass, outermost first; `plan` by default.
     tile_log : int, optional
         log2 of the elements of a tile, at most `TILE_LOG`.
+
+    Raises
+    ------
+    ValueError
+        Passes that do not make up the transform, or that the tiles do not allow.
     """
 
     def __init__(
@@ -106,6 +111,7 @@ class DeviceNtt:
         self._modules = {name: backend.load(name, curve.name, device) for name in ("ntt", "vec")}
         self.tile_log = TILE_LOG if tile_log is None else tile_log
         self.passes = list(plan(log_n) if passes is None else passes) if log_n >= 3 else []
+        _check(self.passes, log_n, self.tile_log)
         self._made: dict[_Twist, list[_Pass]] = {}
 
     def close(self) -> None:
@@ -309,6 +315,21 @@ class DeviceNtt:
         vectors = len(v) >> self.log_n
         self._elements("ntt", "ntt_small", vectors, (v, constants, self.log_n, int(forward), vectors), stream)
         constants.release()
+
+
+def _check(passes: Sequence[int], log_n: int, tile_log: int) -> None:
+    rest = log_n
+    good = 6 <= tile_log <= TILE_LOG
+    for levels in passes:
+        rest -= levels
+        # a tile of an outer pass lies in one block, and two threads at least read a row of it
+        good &= levels >= 4 and levels + rest >= tile_log if rest else levels >= 3
+        good &= levels <= tile_log
+    if not good or (log_n >= 3 and rest):
+        raise ValueError(
+            f"passes of {list(passes)} levels in tiles of 2**{tile_log} elements are no transform of 2**{log_n}: levels add "
+            f"up to log_n, are at least 4 (innermost 3) and at most tile_log, 6..{TILE_LOG}, and no tile spans two blocks"
+        )
 
 
 def _fixed(values: Sequence[int], r: int) -> bytes:

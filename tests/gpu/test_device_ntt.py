@@ -97,6 +97,37 @@ def test_device_transforms_equal_the_cpus(curve: Curve, root: str, log_n: int, d
     ntt.close()
 
 
+@pytest.mark.parametrize(
+    ("passes", "tile_log"), [([5, 7], 10), ([4, 4, 4], 8), ([7, 5], 9), ([4, 5, 3], 6), ([8, 4], 8)]
+)
+def test_all_schedules_agree(passes: list[int], tile_log: int, device: Device) -> None:
+    curve, log_n, shift = BLS12_381, 12, 7
+    domain, stream = Domain(curve, log_n, root="bellman", device="cpu"), Stream(device)
+    ntt = DeviceNtt(curve, log_n, domain.omega, device, passes=passes, tile_log=tile_log)
+    data = rows(curve, 2 << log_n)
+    v = on_device(curve, data, device, stream)
+    ntt.dif(v, stream)
+    parts = np.split(data, 2)
+    assert np.array_equal(
+        on_host(curve, v, stream), np.concatenate([swapped(curve, domain.ntt(p)) for p in parts])
+    )
+    ntt.dit(v, stream, inverse=True, scale=pow(domain.size, -1, curve.fr.modulus))
+    assert np.array_equal(on_host(curve, v, stream), data)
+    ntt.to_coset(v, stream, shift=shift)
+    coset = [domain.coset_ntt(domain.intt(p), shift=shift) for p in parts]
+    assert np.array_equal(on_host(curve, v, stream), np.concatenate(coset))
+    ntt.close()
+
+
+@pytest.mark.parametrize(
+    ("passes", "tile_log"),
+    [([5, 6], 10), ([3, 9], 10), ([10, 2], 10), ([6, 6], 5), ([6, 3, 3], 10), ([12], 10)],
+)
+def test_schedules_that_tiles_do_not_allow(passes: list[int], tile_log: int, device: Device) -> None:
+    with pytest.raises(ValueError, match="are no transform of"):
+        DeviceNtt(BN254, 12, 1, device, passes=passes, tile_log=tile_log)
+
+
 @pytest.mark.parametrize("curve", [BN254, BLS12_381], ids=lambda c: c.name)
 def test_device_products_equal_the_cpus(curve: Curve, device: Device) -> None:
     stream, n = Stream(device), 1000
