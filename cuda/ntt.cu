@@ -5,8 +5,9 @@
 // 2^L rows P and q columns i, and transforms columns: tiles of 1024 elements (2^L rows, T columns), 128 threads with 8
 // elements each, one radix-8 step for three levels, exchanged between steps in shared memory. DIF passes go from large m to
 // small (natural order in, bit-reversed out); DIT passes back. Between passes an element (P, i) is multiplied by
-// w_m^(i rev_L(P)), read from a table in the order of the data. Residues are lazy, below 2p; the last pass makes them
-// canonical. Twiddles are fixed operands (lazy.cuh). Counts, layout and versions tried: docs/kernels.md, 3.
+// w_m^(i rev_L(P)), read from a table in the order of the threads; a shift to a coset stands in the tables. Residues are
+// lazy, below 2p; the last pass makes them canonical. Twiddles are fixed operands (lazy.cuh). Counts, layout and versions
+// tried: docs/kernels.md, 3.
 //
 // Needs `Curve`; compiled by pinzk/kernels.py.
 #include "lazy.cuh"
@@ -17,7 +18,7 @@ using Fr = Curve::Fr;
 using Z = Lazy<Fr>;
 using Twiddle = Fixed<Fr>;
 
-constexpr int points = 8, threads = 128, blocks = 5;  // elements of a thread; threads of a block at most; blocks that fit
+constexpr int points = 8, threads = 128, blocks = 4;  // elements of a thread; a block's threads; a multiprocessor's blocks
 
 struct alignas(16) Quad {
   u32 w[4];
@@ -37,6 +38,7 @@ PINZK_INLINE void store(u32* p, const Z& z) {
   reinterpret_cast<Quad*>(p)[0] = lo;
   reinterpret_cast<Quad*>(p)[1] = hi;
 }
+
 // the tile in shared memory: halves of an element lie apart; swizzled so that eight lanes never share a bank, neither with
 // one half of eight elements nor with both of four
 struct Tile {
@@ -246,7 +248,16 @@ struct Factors {
     stride = 16u << (low < 3 ? 3 : low);
     first = step.first;
   }
-  PINZK_INLINE Z times(const Z& z, int p) const { return p < first ? z : z.times(load_twiddle(table + p * stride)); }
+  PINZK_INLINE void multiply_low(Z* x) const {
+    PINZK_UNROLL
+    for (int p = 0; p < 4; p++)
+      if (p >= first) x[p] = x[p].times(load_twiddle(table + p * stride));
+  }
+  PINZK_INLINE void multiply_high(Z* x) const {
+    if (first == points) return;
+    PINZK_UNROLL
+    for (int p = 0; p < 4; p++) x[p] = x[p].times(load_twiddle(table + (4 + p) * stride));
+  }
 };
 
 // Transform a tile's columns, rows in natural order in, bit-reversed out. A thread's elements are read half by half and wait
@@ -267,13 +278,15 @@ PINZK_INLINE void dif_columns(const Place& place, const Pass& pass) {
       place.tile.put(slot(j + 4), y);
     }
     dif_sums(x, pass.roots, step.levels);
+    factors.multiply_low(x);
     PINZK_UNROLL
-    for (int j = 0; j < 4; j++) place.tile.put(slot(j), factors.times(x[j], j));
+    for (int j = 0; j < 4; j++) place.tile.put(slot(j), x[j]);
     PINZK_UNROLL
     for (int j = 0; j < 4; j++) x[j] = place.tile.get(slot(j + 4));
     dif_differences(x, pass.roots, step.levels);
+    factors.multiply_high(x);
     PINZK_UNROLL
-    for (int j = 0; j < 4; j++) place.tile.put(slot(j + 4), factors.times(x[j], j + 4));
+    for (int j = 0; j < 4; j++) place.tile.put(slot(j + 4), x[j]);
   }
 }
 
@@ -287,12 +300,14 @@ PINZK_INLINE void dit_columns(const Place& place, const Pass& pass) {
     Z x[4];
     __syncthreads();
     PINZK_UNROLL
-    for (int j = 0; j < 4; j++) x[j] = factors.times(place.tile.get(slot(j + 4)), j + 4);
+    for (int j = 0; j < 4; j++) x[j] = place.tile.get(slot(j + 4));
+    factors.multiply_high(x);
     dit_differences(x, pass.roots, step.levels);
     PINZK_UNROLL
     for (int j = 0; j < 4; j++) place.tile.put(slot(j + 4), x[j]);
     PINZK_UNROLL
-    for (int j = 0; j < 4; j++) x[j] = factors.times(place.tile.get(slot(j)), j);
+    for (int j = 0; j < 4; j++) x[j] = place.tile.get(slot(j));
+    factors.multiply_low(x);
     dit_sums(x, pass.roots, step.levels);
     PINZK_UNROLL
     for (int j = 0; j < 4; j++) {
