@@ -104,6 +104,8 @@ PINZK_INLINE void madc_wide(u32& lo, u32& hi, u32 a, u32 b, u32 c0, u32 c1) {
                : "=&r"(lo), "=r"(hi)
                : "r"(a), "r"(b), "r"(c0), "r"(c1));
 }
+// the line at p is wanted soon
+PINZK_INLINE void prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 #else
 #define PINZK_UNROLL _Pragma("GCC unroll 16")
 #define PINZK_ROLL _Pragma("GCC unroll 1")
@@ -166,6 +168,7 @@ inline void mad_wide(u32& lo, u32& hi, u32 a, u32 b, u32 c0, u32 c1) {
   carry_flag = 0;
   madc_wide(lo, hi, a, b, c0, c1);
 }
+PINZK_INLINE void prefetch(const void*) {}
 #endif
 
 // ---- whole integers (constexpr where constants are derived from them) ----

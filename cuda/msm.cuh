@@ -10,7 +10,7 @@
 // Bucket j holds the sum of the points with digit j + 1. Folding the upper half of B sums onto the lower leaves in the upper
 // half those whose index has the top bit; after all steps V[0] is the sum of all, and V[2^m] of those with bit m, so the
 // result is V[0] + sum 2^m V[2^m]. Every step sums all such halves at once: about 2 B additions in log B steps.
-// Sums in memory are below 2p; infinity is all zeros. docs/kernels.md, 4.
+// Sums in memory are below 2p; infinity is all zeros. docs/kernels.md, 6.
 //
 // Needs `Curve` and `Element`; a unit for each group (msm_g1.cu, msm_g2.cu).
 #pragma once
@@ -44,6 +44,14 @@ PINZK_INLINE Sum sum_of(const u64* a, const u64* b) {
 }
 PINZK_COLD Sum called_sum_of(const u64* a, const u64* b) { return sum_of(a, b); }
 
+PINZK_INLINE const u64* row_of(const u64* table, u64 entry) { return table + (entry & 0x7fffffff) * Point::words; }
+
+// warps go about in step, so all of them would wait for their points at once
+PINZK_INLINE void prefetch_row(const u64* table, u64 entry) {
+  PINZK_UNROLL
+  for (int i = 0; i < Point::words; i += 4) prefetch(row_of(table, entry) + i);
+}
+
 // whether the sum in memory is infinity
 PINZK_INLINE bool vacant(const u64* sum) {
   u64 any = 0;
@@ -62,13 +70,13 @@ extern "C" __global__ __launch_bounds__(threads, resident) void msm_accumulate(c
                                                                                const u64* table, u64* buckets,
                                                                                const u32 seeded, const u32 least, u64* heads,
                                                                                u64* tails, u32* links, u32* keys) {
-  const u64 n = *count, t = thread(), walkers = u64(gridDim.x) * threads;
-  const u64 even = (n + walkers - 1) / walkers, share = even < least ? least : even;
-  const u64 begin = t * share < n ? t * share : n, end = begin + share < n ? begin + share : n;
-  if (begin == end) {
+  const u32 n = *count, t = static_cast<u32>(thread()), walkers = gridDim.x * threads;
+  const u32 even = n / walkers + (n % walkers != 0), share = even < least ? least : even;
+  if (u64(t) * share >= n) {
     links[t] = none;
     return;
   }
+  const u32 begin = t * share, end = n - begin > share ? begin + share : n;
   u32 key = key_of(entries[begin]);
   bool earlier = begin > 0 && key_of(entries[begin - 1]) == key, empty = true;
   Sum sum = Sum::infinity();
@@ -81,15 +89,19 @@ extern "C" __global__ __launch_bounds__(threads, resident) void msm_accumulate(c
     sum.store(to);
   };
   if (!earlier) seed();
-  for (u64 i = begin; i < end; i++) {
-    const u64 e = entries[i];
+  u64 next = entries[begin], after = begin + 1 < end ? entries[begin + 1] : next;
+  for (u32 i = begin; i < end; i++) {
+    const u64 e = next;
+    next = after;
+    prefetch_row(table, next);
+    if (i + 2 < end) after = entries[i + 2];
     if (key_of(e) != key) {
-      flush(earlier ? heads + t * Sum::words : buckets + u64(key) * Sum::words);
+      flush(earlier ? heads + u64(t) * Sum::words : buckets + u64(key) * Sum::words);
       key = key_of(e);
       earlier = false;
       seed();
     }
-    const Point p = Point::load(table + (e & 0x7fffffff) * Point::words).negated_if(e >> 31 & 1);
+    const Point p = Point::load(row_of(table, e)).negated_if(e >> 31 & 1);
     if (!empty) {
       sum.add(p);
     } else if (!p.is_infinity()) {
@@ -98,7 +110,7 @@ extern "C" __global__ __launch_bounds__(threads, resident) void msm_accumulate(c
     }
   }
   const bool goes_on = end < n && key_of(entries[end]) == key;
-  flush(goes_on ? tails + t * Sum::words : earlier ? heads + t * Sum::words : buckets + u64(key) * Sum::words);
+  flush(goes_on ? tails + u64(t) * Sum::words : earlier ? heads + u64(t) * Sum::words : buckets + u64(key) * Sum::words);
   if (goes_on) keys[t] = key;
   links[t] = !goes_on ? none : earlier ? through : starts;
 }

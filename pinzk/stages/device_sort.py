@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scalars of a multi-scalar sum on one GPU: how they are cut into digits, and the digits in the order of their buckets.
 
-Kernels: ``cuda/sort.cu``. One sort serves every sum over the same scalars, in G1 and in G2. docs/kernels.md, 4.
+Kernels: ``cuda/sort.cu``. One sort serves every sum over the same scalars, in G1 and in G2. docs/kernels.md, 6.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from .. import backend
 from .._core.device import Device, DeviceVec, Event, Stream, launch
 from .._core.memory import PinnedVec
 from ..curves import Curve
-from ..errors import FormatError
+from ..errors import FormatError, MemoryPlanError
 
 _TILE_SCALARS, _TILE_WINDOWS, _TILE = 256, 16, 4096  # of a block: scalars, windows of each, entries
 _THREADS = 256
+_SORT = 0.02  # of an addition: a pass of the sort over an entry, as measured in G1 of BLS12-381
 _BINS = 256
+
+_FOLD = 4.4  # of an addition: two of sums, at the rate of the folds
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,59 @@ class Windows:
         largest = max(parts, default=0)
         return 32 * n + 8 * self.windows * (n + largest) + 4 * _BINS * self._columns(largest) + 8 * len(parts)
 
+    def table_bytes(self, n: int, nbytes: int) -> int:
+        """Device memory of all multiples of n bases of `nbytes` each."""
+        return self.multiples * n * nbytes
+
     def _columns(self, n: int) -> int:
         # blocks of the largest pass
         blocks = _ceil(n, _TILE_SCALARS) * _ceil(self.windows, _TILE_WINDOWS)
         return max(blocks, _ceil(n * self.windows, _TILE), 1)
+
+
+def best_windows(bits: int, n: int, most: int = 1) -> Windows:
+    """The windows with which n scalars make the least work.
+
+    An entry costs an addition and, for each pass of the sort, `_SORT` of one; folding a bucket costs `_FOLD`.
+
+    Parameters
+    ----------
+    bits : int
+        Of the group's order.
+    n : int
+    most : int
+        Multiples of the bases that there may be: what memory has room for.
+    """
+    if n * most > 1 << 31:
+        most = max(1, (1 << 31) // max(n, 1))
+
+    def cost(w: Windows) -> float:
+        return w.windows * n * (1 + _SORT * len(w.passes)) + _FOLD * w.buckets
+
+    return min((Windows(bits, width, most) for width in range(4, 27)), key=cost)
+
+
+def table_windows(bits: int, n: int, nbytes: int, room: int) -> Windows:
+    """The best windows of which all multiples of n bases, `nbytes` a row, fit `room` bytes of device memory.
+
+    Parameters
+    ----------
+    bits, n : int
+        As `best_windows`.
+    nbytes : int
+        Of a base; of its rows in all queries together, where several share the windows.
+    room : int
+
+    Raises
+    ------
+    MemoryPlanError
+        The bases alone do not fit; the message has the numbers.
+    """
+    if n * nbytes > room:
+        raise MemoryPlanError(
+            f"{n} bases of {nbytes} bytes take {n * nbytes} bytes of device memory, of {room} there may be"
+        )
+    return best_windows(bits, n, room // max(n * nbytes, 1) if n else 1)
 
 
 def chunks_of(n: int) -> list[int]:
@@ -188,6 +240,8 @@ class DigitSorter:
         self.chunks = chunks_of(n) if chunks is None else list(chunks)
         if sum(self.chunks) != n or any(c < 1 for c in self.chunks):
             raise ValueError(f"chunks {self.chunks} do not make {n} scalars")
+        if windows.windows * max(self.chunks, default=0) >= 1 << 32:
+            raise ValueError(f"a chunk of {max(self.chunks)} scalars has 2**32 digits or more: smaller chunks are needed")
         self.stream = Stream(device) if stream is None else stream
         self.uploads = Stream(device) if uploads is None else uploads
         self._module = backend.load("sort", curve.name, device)
