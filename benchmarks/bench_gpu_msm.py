@@ -3,7 +3,7 @@
 
     python benchmarks/bench_gpu_msm.py [--groups bn254.g1,..] [--sizes 20,22] [--width C] [--most M] [--json FILE]
 
-Bases are 2^14 known multiples of the generator, again and again; their multiples come from the same logarithms. Scalars are
+Bases are 2^12 known multiples of the generator, again and again; their multiples come from the same logarithms. Scalars are
 uniform below a power of two, one bit less than the order, canonical, in pinned memory; `sparse` has 95 % zeros and ones. A
 time is from the call until the affine point is there, the upload included, bases and their multiples on the device:
 medians, milliseconds. `parts` are times on the device, one after the other. `bound` is the time of the additions
@@ -16,6 +16,7 @@ import argparse
 import json
 import statistics
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from pinzk.curves import Curve, Group, Words
 from pinzk.stages.device_msm import DeviceMsm, resident_blocks
 from pinzk.stages.device_sort import DigitSorter, Windows
 
-DISTINCT = 1 << 14
+DISTINCT = 1 << 12
 # additions of affine points, G/s of an H200, alone: benchmarks/bench_field.py
 RATES = {"bls12_381.g1": 3.08, "bn254.g1": 6.84, "bls12_381.g2": 1.03, "bn254.g2": 2.3}
 WIDTHS = {14: 12, 16: 13, 18: 15, 20: 17, 22: 20, 23: 20, 24: 22, 26: 24}
@@ -51,10 +52,13 @@ def random_rows(curve: Curve, n: int, sparse: bool) -> Words:
 class Bench:
     """One group on one device, n bases."""
 
-    def __init__(self, curve: Curve, group: Group, log_n: int, windows: Windows, waves: int) -> None:
+    def __init__(
+        self, curve: Curve, group: Group, log_n: int, windows: Windows, waves: int, cut: list[int]
+    ) -> None:
         self.curve, self.group, self.windows, self.n = curve, group, windows, 1 << log_n
         self.device = Device("cuda")
-        self.sorter = DigitSorter(curve, windows, self.n, self.device)
+        chunks = [self.n * part // sum(cut) for part in cut] if cut else None
+        self.sorter = DigitSorter(curve, windows, self.n, self.device, chunks=chunks)
         blocks = waves * resident_blocks(group) * self.device.multiprocessors
         self.msm = DeviceMsm(curve, group, windows, self.device, blocks=blocks)
         r = curve.fr.modulus
@@ -121,6 +125,9 @@ def main() -> None:
     parser.add_argument("--width", type=int)
     parser.add_argument("--most", type=int, default=1 << 10, help="multiples of the bases at most")
     parser.add_argument("--waves", type=int, default=1, help="of blocks that accumulate")
+    parser.add_argument(
+        "--chunks", type=lambda s: [int(x) for x in s.split(",")], default=[], help="parts, e.g. 1,3"
+    )
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--json")
     args = parser.parse_args()
@@ -129,12 +136,13 @@ def main() -> None:
         curve, group = group_named(name)
         for log_n in map(int, args.sizes.split(",")):
             windows = Windows(curve.fr.modulus.bit_length(), args.width or WIDTHS[log_n], args.most)
-            bench = Bench(curve, group, log_n, windows, args.waves)
+            bench = Bench(curve, group, log_n, windows, args.waves, args.chunks)
             bound = windows.windows * (1 << log_n) / RATES[name] / 1e6
             for sparse in (False, True):
                 result = bench.run(random_rows(curve, 1 << log_n, sparse), args.repeats)
                 result |= {"group": name, "log_n": log_n, "sparse": sparse, "width": windows.width}
                 result |= {"windows": windows.windows, "multiples": windows.multiples, "sets": windows.sets}
+                result |= {"chunks": bench.sorter.chunks, "waves": args.waves}
                 if not sparse:
                     result["bound_ms"] = bound
                 results.append(result)
@@ -145,9 +153,10 @@ def main() -> None:
                     flush=True,
                 )
             bench.close()
-    if args.json:
-        with open(args.json, "w") as f:
-            json.dump({"device": bench.device.name, "results": results}, f, indent=1)
+            if args.json:  # what there is so far
+                Path(args.json).write_text(
+                    json.dumps({"device": bench.device.name, "results": results}, indent=1)
+                )
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ from pinzk._core.device import Device, DeviceVec, Stream
 from pinzk._core.memory import PinnedVec
 from pinzk._testing import TOY
 from pinzk.curves import Curve, Group, Words
-from pinzk.errors import FormatError
+from pinzk.errors import FormatError, MemoryPlanError
 from pinzk.stages.device_msm import DeviceMsm
-from pinzk.stages.device_sort import DigitSorter, Windows
+from pinzk.stages.device_sort import DigitSorter, Windows, best_windows, table_windows
 from pinzk.stages.device_tables import DeviceTables
 
 
@@ -286,9 +286,48 @@ def test_windows_that_cannot_be_are_refused() -> None:
 @pytest.mark.parametrize("group", REAL_GROUPS, ids=by_name)
 def test_larger_sums_equal_the_cpus(group: Group, device: Device) -> None:
     sizes = [300] if SIMULATED else [1023, 1 << 13, (1 << 15) + 1, 65535, 65536, 65537]
+    if not SIMULATED and group.number == 1:
+        sizes += [(1 << 18) - 1, (1 << 18) + 1]
     most = sizes[-1]
     scalars = group.scalar.encode_canonical(random_ints(group.scalar.modulus, most, 11))
     _, rows = known_multiples(group, most)
     for n in sizes:
         sums = Sums(group, rows[:n], windows_of(group, 6 if SIMULATED else 12), device, blocks=None)
         assert np.array_equal(sums.of(scalars[:n]), cpu.msm(group, rows[:n], scalars[:n]))
+
+
+def test_a_sum_repeated_has_the_same_bytes(device: Device) -> None:
+    group, n, times = (TOY.g1, 300, 4) if SIMULATED else (BLS12_381.g1, 1 << 13, 200)
+    _, rows = known_multiples(group, n)
+    sums = Sums(
+        group,
+        rows,
+        windows_of(group, 4 if SIMULATED else 11),
+        device,
+        chunks=[n // 2, n - n // 2],
+        blocks=None,
+    )
+    scalars = group.scalar.encode_canonical(random_ints(group.scalar.modulus, n, 12))
+    first = sums.of(scalars)
+    assert all(np.array_equal(sums.of(scalars), first) for _ in range(times))
+
+
+@pytest.mark.parametrize("bits", [254, 255])
+def test_best_windows_fit_the_memory_and_grow_with_the_sum(bits: int) -> None:
+    widths = [best_windows(bits, 1 << k, 1000).width for k in range(4, 28)]
+    assert widths == sorted(widths)
+    n, nbytes = 1 << 20, 96
+    for multiples in (1, 2, 5, 15, 1000):
+        w = table_windows(bits, n, nbytes, multiples * n * nbytes)
+        assert w.multiples <= multiples
+        assert w.table_bytes(n, nbytes) <= multiples * n * nbytes
+    with pytest.raises(
+        MemoryPlanError, match=f"{n} bases of 96 bytes take {n * 96} bytes of device memory, of {n * 96 - 1}"
+    ):
+        table_windows(bits, n, nbytes, n * nbytes - 1)
+    assert best_windows(bits, 1 << 27, 1000).multiples << 27 <= 1 << 31  # indices of points have 31 bits
+
+
+def test_more_bases_or_digits_than_indices_are_refused(device: Device) -> None:
+    with pytest.raises(ValueError, match=r"32 multiples of 134217728 bases are more than 2\*\*31"):
+        DigitSorter(BN254, Windows(254, 8, 1000), 1 << 27, device)
