@@ -262,6 +262,26 @@ def test_fixed_base_of_any_base(group, log):
 
 
 @every_group
+@pytest.mark.parametrize(("sets", "width"), [(1, 1), (1, 2), (1, 7), (3, 4), (5, 1)])
+def test_a_weighted_sum_is_the_sum_of_weighted_rows(group, sets, width):
+    """V_0 counts once, V_k 2^(k-1) times, a set 2^width times as much as the one before; rows may be infinity."""
+    r, n = group.scalar.modulus, sets * width
+    logs, points = known_multiples(group, LARGEST)
+    rows = np.zeros((n, 2 * group.limbs), np.uint64)
+    one = np.zeros(group.limbs // 2, np.uint64)
+    one[: group.base.limbs] = group.base.encode([1])[0]
+    total = 0
+    for i in range(n):
+        if i % 5 != 3 and points[i].any():
+            rows[i] = np.concatenate([points[i], one, one])
+            k = i % width
+            total += logs[i] << (width * (i // width) + max(k - 1, 0))
+    assert group.decode(cpu.weighted_sum(group, rows, width)) == [multiple_of_generator(group, total % r)]
+    with pytest.raises(ValueError, match="no whole sets"):
+        cpu.weighted_sum(group, rows, n + 1)
+
+
+@every_group
 def test_the_generator_is_the_standard_one(group):
     assert group.decode(cpu.generator(group)) == [group.generator()]
 

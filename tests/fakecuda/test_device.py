@@ -119,6 +119,33 @@ def test_looking_at_devices_makes_no_context(fake: Fake) -> None:
 # ---- copies ----
 
 
+def test_parts_of_a_vector_go_up(device: Device, pool: Pools) -> None:
+    p = pool()
+    with (
+        Stream(device) as s,
+        DeviceVec(FR, 9, device) as d,
+        vector(p, [1, 2, 3, 4]) as v,
+        vector(p, [9]) as w,
+    ):
+        d.upload(v, s, first=1, count=2)
+        d.upload(v, s, start=1, first=3)
+        d.upload(v, s, start=2, first=4)
+        d.upload(v, s, start=2, first=0, count=0)
+        assert len(d) == 2
+        d.download(w, s)
+        s.synchronize()
+        assert FR.decode(w.borrow().numpy()) == [2, 4]
+        with pytest.raises(ValueError, match="no element 5 in a vector of 4"):
+            d.upload(v, s, first=5)
+        with pytest.raises(ValueError, match="no 3 elements from 2 in a vector of 4"):
+            d.upload(v, s, first=2, count=3)
+        for wrong in (-1, 1 << 70):
+            with pytest.raises((ValueError, OverflowError)):
+                d.upload(v, s, first=wrong)
+            with pytest.raises((ValueError, OverflowError)):
+                d.upload(v, s, count=wrong)
+
+
 def test_up_and_down_again(device: Device, pool: Pools) -> None:
     p = pool()
     with Stream(device) as s, DeviceVec(FR, 100, device) as d, vector(p, [1, 2, 3]) as v, vector(p, [9]) as w:
