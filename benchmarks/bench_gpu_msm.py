@@ -28,7 +28,7 @@ from pinzk.stages.device_msm import DeviceMsm, resident_blocks
 from pinzk.stages.device_sort import DigitSorter, Windows
 
 DISTINCT = 1 << 12
-# additions of affine points, G/s: what the multiplications of an H200 allow (docs/kernels.md, 6)
+# additions of affine points, G/s: what the multiplications of an H200 allow (docs/kernels.md, 7)
 RATES = {"bls12_381.g1": 3.08, "bn254.g1": 6.84, "bls12_381.g2": 1.04, "bn254.g2": 2.24}
 WIDTHS = {14: 12, 16: 13, 18: 15, 20: 17, 22: 20, 23: 20, 24: 22, 26: 24}
 

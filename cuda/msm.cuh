@@ -10,7 +10,7 @@
 // Bucket j holds the sum of the points with digit j + 1. Folding the upper half of B sums onto the lower leaves in the upper
 // half those whose index has the top bit; after all steps V[0] is the sum of all, and V[2^m] of those with bit m, so the
 // result is V[0] + sum 2^m V[2^m]. Every step sums all such halves at once: about 2 B additions in log B steps.
-// Sums in memory are below 2p; infinity is all zeros. docs/kernels.md, 6.
+// Sums in memory are below 2p; infinity is all zeros. docs/kernels.md, 7.
 //
 // Needs `Curve` and `Element`; a unit for each group (msm_g1.cu, msm_g2.cu).
 #pragma once

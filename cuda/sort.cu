@@ -8,7 +8,7 @@
 // and zeros leave no trace. Entries are sorted by key in passes over up to eight bits, lowest first: count (a row of counts
 // for each value, a column for each block), scan of the rows, scatter through shared memory, stable. The first pass reads
 // scalars and makes their digits on the way, twice, so that no unsorted entry is ever written. The number of entries stays
-// on the device: grids are as large as it may be. docs/kernels.md, 6.
+// on the device: grids are as large as it may be. docs/kernels.md, 7.
 //
 // Needs `Curve`; compiled by pinzk/kernels.py.
 #include "chains.cuh"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scalars of a multi-scalar sum on one GPU: how they are cut into digits, and the digits in the order of their buckets.
 
-Kernels: ``cuda/sort.cu``. One sort serves every sum over the same scalars, in G1 and in G2. docs/kernels.md, 6.
+Kernels: ``cuda/sort.cu``. One sort serves every sum over the same scalars, in G1 and in G2. docs/kernels.md, 7.
 """
 
 from __future__ import annotations
@@ -241,7 +241,9 @@ class DigitSorter:
         if sum(self.chunks) != n or any(c < 1 for c in self.chunks):
             raise ValueError(f"chunks {self.chunks} do not make {n} scalars")
         if windows.windows * max(self.chunks, default=0) >= 1 << 32:
-            raise ValueError(f"a chunk of {max(self.chunks)} scalars has 2**32 digits or more: smaller chunks are needed")
+            raise ValueError(
+                f"a chunk of {max(self.chunks)} scalars has 2**32 digits or more: smaller chunks are needed"
+            )
         self.stream = Stream(device) if stream is None else stream
         self.uploads = Stream(device) if uploads is None else uploads
         self._module = backend.load("sort", curve.name, device)
