@@ -10,8 +10,7 @@ from ..formats.bellman import BellmanKey
 from ..formats.zkey import Zkey
 from ..stages.device_sort import Windows
 
-# Sums into all buckets cost about this many times an addition of a point each (docs/kernels.md, MSM)
-BUCKET_COST = 4
+_G2 = 3  # an addition in G2, in additions in G1
 _ROOM = 256 << 20  # of building tables; events, modules and parts of runs
 _MIB = 1 << 20
 
@@ -85,16 +84,13 @@ def plan_for_cpu(key: Zkey | BellmanKey) -> MemoryPlan:
 
 def _windows(key: Zkey | BellmanKey) -> list[tuple[Windows, Windows]]:
     # of the witness and of h: sizes are alike, so they are cut alike
-    bits, widths = key.curve.fr.modulus.bit_length(), range(4, 25)
-    cuts = {Windows(bits, width, most) for width in widths for most in (bits, 8, 4, 2, 1)}
-    return [(w, w) for w in cuts]
+    bits, largest = key.curve.fr.modulus.bit_length(), max(key.n_vars, key.domain_size)
+    cuts = dict.fromkeys(Windows(bits, c, most) for c in range(4, 25) for most in (bits, 8, 4, 2, 1))
+    return [(w, w) for w in cuts if w.multiples * largest <= 1 << 31]  # a point's index has 31 bits
 
 
-def _cost(key: Zkey | BellmanKey, w: Windows, h: Windows) -> int:
-    # additions; those in G2 count three times
-    return 6 * (key.n_vars * w.windows + BUCKET_COST * w.buckets) + (
-        key.domain_size * h.windows + BUCKET_COST * h.buckets
-    )
+def _cost(key: Zkey | BellmanKey, w: Windows, h: Windows) -> float:
+    return (3 + _G2) * w.work(key.n_vars) + h.work(key.domain_size)
 
 
 def _bytes(key: Zkey | BellmanKey, w: Windows, h: Windows) -> MemoryPlan:
@@ -102,7 +98,7 @@ def _bytes(key: Zkey | BellmanKey, w: Windows, h: Windows) -> MemoryPlan:
     g1, g2, fr = curve.g1.nbytes, curve.g2.nbytes, curve.fr.nbytes
     points = w.multiples * n * (3 * g1 + g2) + h.multiples * m * g1
     matrices = 8 * _entries(key) + 24 * m
-    transforms = (2 * 64 + 2 * fr) * m  # roots there and back, the coset's factors
+    transforms = (3 * 64 + fr) * m  # roots there and back, with the coset's shift in them
     digits = w.sort_bytes(n, [n]) + h.sort_bytes(m, [m])
     buckets = w.buckets * 2 * (g1 + g2) + h.buckets * 2 * g1
     proof = 2 * (2 * n + 3 * m) * fr

@@ -18,7 +18,7 @@ from .. import backend
 from .._core.device import Device, DeviceVec, Event, Stream, launch
 from .._core.memory import PinnedVec
 from ..curves import Curve
-from ..errors import FormatError, MemoryPlanError
+from ..errors import FormatError
 
 _TILE_SCALARS, _TILE_WINDOWS, _TILE = 256, 16, 4096  # of a block: scalars, windows of each, entries
 _THREADS = 256
@@ -89,9 +89,9 @@ class Windows:
         largest = max(parts, default=0)
         return 32 * n + 8 * self.windows * (n + largest) + 4 * _BINS * self._columns(largest) + 8 * len(parts)
 
-    def table_bytes(self, n: int, nbytes: int) -> int:
-        """Device memory of all multiples of n bases of `nbytes` each."""
-        return self.multiples * n * nbytes
+    def work(self, n: int) -> float:
+        """What a sum of n scalars costs, in additions of a point: one an entry, passes of the sort, folding of buckets."""
+        return self.windows * n * (1 + _SORT * len(self.passes)) + _FOLD * self.buckets
 
     def _columns(self, n: int) -> int:
         # blocks of the largest pass
@@ -101,8 +101,6 @@ class Windows:
 
 def best_windows(bits: int, n: int, most: int = 1) -> Windows:
     """The windows with which n scalars make the least work.
-
-    An entry costs an addition and, for each pass of the sort, `_SORT` of one; folding a bucket costs `_FOLD`.
 
     Parameters
     ----------
@@ -115,33 +113,7 @@ def best_windows(bits: int, n: int, most: int = 1) -> Windows:
     if n * most > 1 << 31:
         most = max(1, (1 << 31) // max(n, 1))
 
-    def cost(w: Windows) -> float:
-        return w.windows * n * (1 + _SORT * len(w.passes)) + _FOLD * w.buckets
-
-    return min((Windows(bits, width, most) for width in range(4, 27)), key=cost)
-
-
-def table_windows(bits: int, n: int, nbytes: int, room: int) -> Windows:
-    """The best windows of which all multiples of n bases, `nbytes` a row, fit `room` bytes of device memory.
-
-    Parameters
-    ----------
-    bits, n : int
-        As `best_windows`.
-    nbytes : int
-        Of a base; of its rows in all queries together, where several share the windows.
-    room : int
-
-    Raises
-    ------
-    MemoryPlanError
-        The bases alone do not fit; the message has the numbers.
-    """
-    if n * nbytes > room:
-        raise MemoryPlanError(
-            f"{n} bases of {nbytes} bytes take {n * nbytes} bytes of device memory, of {room} there may be"
-        )
-    return best_windows(bits, n, room // max(n * nbytes, 1) if n else 1)
+    return min((Windows(bits, width, most) for width in range(4, 27)), key=lambda w: w.work(n))
 
 
 def chunks_of(n: int) -> list[int]:

@@ -14,7 +14,7 @@ from ..curves import Curve, Field, Group, Words
 from .arrays import check_elem, expected_rows
 from .device_load import copy, load
 from .device_msm import DeviceMsm
-from .device_sort import DigitSorter, Windows
+from .device_sort import DigitSorter, best_windows
 
 
 def device_sum(
@@ -38,17 +38,12 @@ def device_sum(
         if n == 0:
             return np.zeros((1, group.limbs), np.uint64)
         curve = Curve.named(group.curve_name)
-        windows = Windows(group.scalar.modulus.bit_length(), window_width(n))
+        windows = best_windows(group.scalar.modulus.bit_length(), n)
         sorter = DigitSorter(curve, windows, n, device, stream=own)
         ours.callback(sorter.close)
         sums = DeviceMsm(curve, group, windows, device, stream=own)
         ours.callback(sums.close)
         return sums.start(points, sorter.sort(k, canonical=canonical)).finish()
-
-
-def window_width(n: int) -> int:
-    """Bits of a digit for one sum over n bases; measured with 2**14 to 2**24 (``benchmarks/bench_gpu_msm.py``)."""
-    return max(4, min(22, n.bit_length() - 4))
 
 
 def _there(ours: ExitStack, name: str, elem: Field | Group, x: Any, stream: Stream) -> DeviceVec:

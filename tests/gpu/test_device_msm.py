@@ -19,9 +19,9 @@ from pinzk._core.device import Device, DeviceVec, Stream
 from pinzk._core.memory import PinnedVec
 from pinzk._testing import TOY
 from pinzk.curves import Curve, Group, Words
-from pinzk.errors import FormatError, MemoryPlanError
+from pinzk.errors import FormatError
 from pinzk.stages.device_msm import DeviceMsm
-from pinzk.stages.device_sort import DigitSorter, Windows, best_windows, table_windows
+from pinzk.stages.device_sort import DigitSorter, Windows, best_windows
 from pinzk.stages.device_tables import DeviceTables
 
 
@@ -313,18 +313,13 @@ def test_a_sum_repeated_has_the_same_bytes(device: Device) -> None:
 
 
 @pytest.mark.parametrize("bits", [254, 255])
-def test_best_windows_fit_the_memory_and_grow_with_the_sum(bits: int) -> None:
+def test_best_windows_are_the_least_work_and_grow_with_the_sum(bits: int) -> None:
     widths = [best_windows(bits, 1 << k, 1000).width for k in range(4, 28)]
     assert widths == sorted(widths)
-    n, nbytes = 1 << 20, 96
-    for multiples in (1, 2, 5, 15, 1000):
-        w = table_windows(bits, n, nbytes, multiples * n * nbytes)
-        assert w.multiples <= multiples
-        assert w.table_bytes(n, nbytes) <= multiples * n * nbytes
-    with pytest.raises(
-        MemoryPlanError, match=f"{n} bases of 96 bytes take {n * 96} bytes of device memory, of {n * 96 - 1}"
-    ):
-        table_windows(bits, n, nbytes, n * nbytes - 1)
+    for most in (1, 2, 5, 15, 1000):
+        w = best_windows(bits, 1 << 20, most)
+        assert w.multiples <= most
+        assert all(w.work(1 << 20) <= Windows(bits, c, most).work(1 << 20) for c in range(4, 27))
     assert best_windows(bits, 1 << 27, 1000).multiples << 27 <= 1 << 31  # indices of points have 31 bits
 
 
