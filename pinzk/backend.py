@@ -32,7 +32,7 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def select(device: str | Device = "auto", *, cpu_only: str = "") -> Backend:
+def select(device: str | Device = "auto") -> Backend:
     """The backend for a `device=` argument: ``"cpu"``, or a `Device` that was found usable.
 
     Parameters
@@ -41,8 +41,6 @@ def select(device: str | Device = "auto", *, cpu_only: str = "") -> Backend:
         ``"auto"``, ``"cpu"``, ``"cuda"`` (device 0), ``"cuda:N"``, ``"GPU-<uuid>"`` or a `Device`. ``"auto"`` asks
         ``PINZK_DEVICE`` and, where that says nothing else, takes the first usable CUDA device; if there is none, the CPU,
         with one log line that says why. It looks once in a process.
-    cpu_only : str, optional
-        What the caller does that has no GPU code: ``"auto"`` is the CPU then, and touches no GPU.
 
     Raises
     ------
@@ -64,17 +62,9 @@ def select(device: str | Device = "auto", *, cpu_only: str = "") -> Backend:
     if device == "cpu":
         return "cpu"
     if device == "auto":
-        if cpu_only:
-            _say_once(f"device auto: {cpu_only} run on the CPU alone in this version")
-            return "cpu"
         return _first_usable()
     if isinstance(device, str) and not SELECTORS.fullmatch(device):
         raise ValueError(f"{origin} must be auto, cpu, cuda, cuda:N or GPU-<uuid>, not {device!r}")
-    if cpu_only:
-        raise BackendUnavailable(
-            f"{origin} asks for {name_of(device)!r}, but {cpu_only} run on the CPU alone in this version: "
-            "use 'cpu' or 'auto'"
-        )
     try:
         found = Device(device)
         _open(found)

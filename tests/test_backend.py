@@ -29,21 +29,13 @@ def test_cpu_by_name_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
     assert not caplog.records
 
 
-def test_auto_says_why_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "pinzk"):
-        assert [backend.select("auto", cpu_only="proofs") for _ in range(3)] == ["cpu"] * 3
-    assert [r.message for r in caplog.records] == ["device auto: proofs run on the CPU alone in this version"]
-
-
 @pytest.mark.parametrize("device", ["cuda:77", "GPU-8c9a2f1e-0000-1111-2222-333344445555"])
 def test_a_gpu_by_name_never_falls_back(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for only in ("", "proofs"):
-        with pytest.raises(BackendUnavailable, match=f"^device asks for '{device}'"):
-            backend.select(device, cpu_only=only)
-        monkeypatch.setenv("PINZK_DEVICE", device)
-        with pytest.raises(BackendUnavailable, match=f"^PINZK_DEVICE asks for '{device}'"):
-            backend.select(cpu_only=only)
-        monkeypatch.delenv("PINZK_DEVICE")
+    with pytest.raises(BackendUnavailable, match=f"^device asks for '{device}'"):
+        backend.select(device)
+    monkeypatch.setenv("PINZK_DEVICE", device)
+    with pytest.raises(BackendUnavailable, match=f"^PINZK_DEVICE asks for '{device}'"):
+        backend.select()
 
 
 @pytest.mark.parametrize(
@@ -63,9 +55,10 @@ def test_junk_in_the_environment_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_environment_stands_behind_auto(monkeypatch: pytest.MonkeyPatch) -> None:
-    for value in ("cpu", " cpu ", "auto", ""):
+    first = backend.select()
+    for value, chosen in (("cpu", "cpu"), (" cpu ", "cpu"), ("auto", first), ("", first)):
         monkeypatch.setenv("PINZK_DEVICE", value)
-        assert backend.select(cpu_only="proofs") == "cpu"
+        assert backend.select() == chosen
 
 
 def test_every_door_asks() -> None:

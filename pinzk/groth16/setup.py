@@ -23,6 +23,7 @@ from ..curves import BLS12_381, Curve, Group, Words
 from ..formats.bellman import BellmanKey
 from ..formats.sparse import SparseRows
 from ..formats.zkey import Zkey
+from ..stages.fixed_base import fixed_base
 from ..stages.ntt import Domain
 from .constraints import R1cs
 from .keys import ProvingKey
@@ -39,6 +40,7 @@ def setup(r1cs: R1cs, *, kind: str = "snarkjs", device: str | Device = "auto") -
     kind : {"snarkjs", "bellman"}
         Whose mathematics and file format the key follows.
     device : str or Device, default "auto"
+        Makes the points; the rest is done by the CPU.
 
     Returns
     -------
@@ -53,9 +55,9 @@ def setup(r1cs: R1cs, *, kind: str = "snarkjs", device: str | Device = "auto") -
     """
     if kind not in _KINDS:
         raise ValueError(f"kind must be 'snarkjs' or 'bellman', not {kind!r}")
-    backend.select(device, cpu_only="set-ups")
+    chosen = backend.select(device)
     log.warning("set-up by a single party: the key is for tests and benchmarks only")
-    return _setup(r1cs, ToxicWaste.random(r1cs.curve), kind)
+    return _setup(r1cs, ToxicWaste.random(r1cs.curve), kind, chosen)
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,11 +75,13 @@ class ToxicWaste:
         return ToxicWaste(*(2 + secrets.randbelow(curve.fr.modulus - 2) for _ in range(4)))
 
 
-def _setup(r1cs: R1cs, secret: ToxicWaste, kind: str = "snarkjs") -> ProvingKey:
-    return ProvingKey(_KINDS[kind](r1cs, secret), r1cs=r1cs)
+def _setup(
+    r1cs: R1cs, secret: ToxicWaste, kind: str = "snarkjs", chosen: backend.Backend = "cpu"
+) -> ProvingKey:
+    return ProvingKey(_KINDS[kind](r1cs, secret, chosen), r1cs=r1cs)
 
 
-def _snarkjs(r1cs: R1cs, secret: ToxicWaste) -> Zkey:
+def _snarkjs(r1cs: R1cs, secret: ToxicWaste, chosen: backend.Backend) -> Zkey:
     curve, fr, m = r1cs.curve, r1cs.curve.fr, r1cs.n_public + 1
     r = fr.modulus
     domain = Domain(curve, max(1, (r1cs.n_constraints + m - 1).bit_length()), root="snarkjs", device="cpu")
@@ -93,9 +97,9 @@ def _snarkjs(r1cs: R1cs, secret: ToxicWaste) -> Zkey:
 
     alpha, beta, delta = (fr.encode([x]) for x in (secret.alpha, secret.beta, secret.delta))
     alpha_1, beta_1, delta_1, ic, a_1, b_1, c_1, h_1 = _multiples(
-        curve.g1, alpha, beta, delta, wires.k[:m], wires.a, wires.b, wires.l, h
+        chosen, curve.g1, alpha, beta, delta, wires.k[:m], wires.a, wires.b, wires.l, h
     )
-    beta_2, delta_2, b_2 = _multiples(curve.g2, beta, delta, wires.b)
+    beta_2, delta_2, b_2 = _multiples(chosen, curve.g2, beta, delta, wires.b)
     return Zkey(
         curve=curve,
         n_vars=r1cs.n_wires,
@@ -118,7 +122,7 @@ def _snarkjs(r1cs: R1cs, secret: ToxicWaste) -> Zkey:
     )
 
 
-def _bellman(r1cs: R1cs, secret: ToxicWaste) -> BellmanKey:
+def _bellman(r1cs: R1cs, secret: ToxicWaste, chosen: backend.Backend) -> BellmanKey:
     curve, fr, m = r1cs.curve, r1cs.curve.fr, r1cs.n_public + 1
     if curve is not BLS12_381:
         raise ValueError(f"a bellman key is of bls12_381, the circuit of {curve.name}")
@@ -142,9 +146,9 @@ def _bellman(r1cs: R1cs, secret: ToxicWaste) -> BellmanKey:
     alpha, beta, delta = (fr.encode([x]) for x in (secret.alpha, secret.beta, secret.delta))
     a, b = wires.a[r1cs.occurs_in_a], wires.b[r1cs.occurs_in_b]
     alpha_1, beta_1, delta_1, ic, a_1, b_1, l_1, h_1 = _multiples(
-        curve.g1, alpha, beta, delta, wires.k[:m], a, b, wires.l, h
+        chosen, curve.g1, alpha, beta, delta, wires.k[:m], a, b, wires.l, h
     )
-    beta_2, delta_2, b_2 = _multiples(curve.g2, beta, delta, b)
+    beta_2, delta_2, b_2 = _multiples(chosen, curve.g2, beta, delta, b)
     return BellmanKey(
         curve=curve,
         alpha_1=alpha_1,
@@ -162,7 +166,7 @@ def _bellman(r1cs: R1cs, secret: ToxicWaste) -> BellmanKey:
     )
 
 
-_KINDS: dict[str, Callable[[R1cs, ToxicWaste], Zkey | BellmanKey]] = {
+_KINDS: dict[str, Callable[[R1cs, ToxicWaste, backend.Backend], Zkey | BellmanKey]] = {
     "snarkjs": _snarkjs,
     "bellman": _bellman,
 }
@@ -194,10 +198,10 @@ def _wires(r1cs: R1cs, domain: Domain, rows_a: SparseRows, secret: ToxicWaste) -
     return _Wires(a, b, k, cpu.multiply(fr, private, _constant(curve, delta_inverse, len(private))))
 
 
-def _multiples(group: Group, *scalars: Words) -> list[Words]:
+def _multiples(chosen: backend.Backend, group: Group, *scalars: Words) -> list[Words]:
     # each array of Montgomery scalars times the generator; one call, so one table
     together = cpu.from_montgomery(group.scalar, np.concatenate(scalars))
-    points = cpu.fixed_base(group, cpu.generator(group), together)
+    points = fixed_base(group, cpu.generator(group), together, backend=chosen)
     return np.split(points, np.cumsum([len(x) for x in scalars])[:-1])
 
 

@@ -92,19 +92,6 @@ def test_auto_says_for_each_device_why_not(
         backend.select("cuda:1")
 
 
-def test_what_has_no_gpu_code_touches_no_gpu(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fake: Fake
-) -> None:
-    first, calls = Device(0), fake.calls()
-    with caplog.at_level(logging.INFO, "pinzk"):
-        assert backend.select(cpu_only="proofs") == "cpu"
-        for name in ("cuda", "cuda:7", first):
-            with pytest.raises(BackendUnavailable, match="proofs run on the CPU alone in this version"):
-                backend.select(name, cpu_only="proofs")
-    assert fake.calls() == calls
-    assert len(caplog.records) == 1
-
-
 CHILD = """
 import logging
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
@@ -180,10 +167,3 @@ except BackendUnavailable as error:
     assert out[2].startswith("device asks for 'cuda': the CUDA driver cannot start")
     assert words in out[0]
     assert words in out[2]
-
-
-def test_the_doors_of_what_has_no_gpu_code() -> None:
-    from pinzk.groth16.setup import setup
-
-    with pytest.raises(BackendUnavailable, match="set-ups run on the CPU alone"):
-        setup(None, device="cuda")  # type: ignore[arg-type]

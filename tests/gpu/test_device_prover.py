@@ -24,9 +24,10 @@ from pinzk.groth16.gpu_engine import GpuBegun
 from pinzk.groth16.keys import ProvingKey
 from pinzk.groth16.plan import gpu_plans
 from pinzk.groth16.prover import Prover
-from pinzk.groth16.setup import _setup
+from pinzk.groth16.setup import _setup, setup
 from pinzk.groth16.verifier import verify
 from pinzk.groth16.witness import Witness
+from pinzk.stages import fixed_base
 from pinzk.stages.device_sort import Windows
 
 SMALL = squares(12, 2)
@@ -86,6 +87,18 @@ def test_given_files(device: Device, name: str) -> None:
 @pytest.mark.parametrize("given", ZKEY_CASES, ids=str)
 def test_every_given_file(device: Device, given: Case) -> None:
     both(ProvingKey.load(given.zkey), Witness.load(given.wtns), device)
+
+
+@pytest.mark.parametrize("kind", ["snarkjs", "bellman"])
+def test_a_set_up_on_the_gpu_is_the_cpus(device: Device, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(fixed_base, "_PIECE", 50)  # several pieces
+    there, here = (_setup(SMALL.r1cs(), SECRET, kind, chosen).record for chosen in (device, "cpu"))
+    for name, value in vars(here).items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(getattr(there, name), value, err_msg=name)
+    key = setup(SMALL.r1cs(), kind=kind, device=device)
+    result = Prover(key, device="cpu").prove(SMALL.witness)
+    assert verify(key.vk, result.public, result.proof)
 
 
 # ---- memory ----
