@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole proofs on a GPU, warm, beside the CPU backend: every proof verified, one of each size equal to the CPU's.
 
-    python benchmarks/bench_gpu_prover.py [--sizes 17,20] [--curves bn254,bls12_381] [--json FILE] [--no-cpu]
+    python benchmarks/bench_gpu_prover.py [--sizes 17,20] [--curves bn254,bls12_381] [--bits 0,0.95] [--json FILE]
 
 Milliseconds, medians: `witness` from a loaded `Witness` to the proof; `stages` are the prover's own; `in a row`
 between the ends of proofs of `prove_many`. The self-check is on; its own time stands among the stages.

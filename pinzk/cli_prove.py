@@ -20,7 +20,7 @@ from .groth16.verifier import why_invalid
 
 log = logging.getLogger(__name__)
 
-# rows from which one proof, the GPU's start included, is faster there than on the processors (docs/cli.md)
+# rows from which one proof is expected to be faster on a GPU, its start included: an estimate (docs/cli.md)
 WORTH_A_GPU = 1 << 20
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
@@ -269,3 +270,9 @@ def test_answers_come_in_the_order_asked(builder: Builder) -> None:
     units = [Unit("vec", "toy"), Unit("vec", "bn254"), Unit("vec", "bls12_381")]
     assert [cubin.unit for cubin in builder.build_all(units, 90, threads=1)] == units
     assert builder.build_all([], 90) == []
+
+
+def test_release_wheels_carry_every_unit() -> None:
+    build = (Path(__file__).parent.parent / "meson.build").read_text()
+    (listed,) = re.findall(r"foreach unit : \[(.*?)\]", build)
+    assert tuple(re.findall(r"'(\w+)'", listed)) == kernels.NAMES

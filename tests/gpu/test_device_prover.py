@@ -83,7 +83,7 @@ def test_given_files(device: Device, name: str) -> None:
     both(ProvingKey.load(given.zkey), Witness.load(given.wtns), device)
 
 
-@pytest.mark.skipif(SIMULATED, reason="too large for the simulator")
+@pytest.mark.skipif(SIMULATED, reason="no GPU, and too large for the simulator")
 @pytest.mark.parametrize("given", ZKEY_CASES, ids=str)
 def test_every_given_file(device: Device, given: Case) -> None:
     both(ProvingKey.load(given.zkey), Witness.load(given.wtns), device)
