@@ -168,7 +168,7 @@ class ProvingKey:
             "n_public": record.n_public,
             "domain_size": record.domain_size,
             **counts,
-            "nbytes": sum(v.nbytes for v in vars(record).values() if hasattr(v, "nbytes")),
+            "nbytes": nbytes_of(record),
         }
 
     @property
@@ -213,6 +213,11 @@ class ProvingKey:
 
 
 _ATTRIBUTES = {*Zkey.__dataclass_fields__, *BellmanKey.__dataclass_fields__}
+
+
+def nbytes_of(record: Zkey | BellmanKey) -> int:
+    """Bytes of a key's arrays."""
+    return sum(v.nbytes for v in vars(record).values() if hasattr(v, "nbytes"))
 
 
 def _check_scalars(record: Zkey | BellmanKey) -> None:

@@ -9,6 +9,7 @@ from ..errors import MemoryPlanError
 from ..formats.bellman import BellmanKey
 from ..formats.zkey import Zkey
 from ..stages.device_sort import Windows
+from .keys import nbytes_of
 
 _G2 = 3  # an addition in G2, in additions in G1
 _ROOM = 256 << 20  # of building tables; events, modules and parts of runs
@@ -79,7 +80,7 @@ def gpu_plans(key: Zkey | BellmanKey) -> list[MemoryPlan]:
 
 def plan_for_cpu(key: Zkey | BellmanKey) -> MemoryPlan:
     """What the CPU backend takes."""
-    return MemoryPlan(0, 0, 0, 0, _host_bytes(key) + _assignment_bytes(key))
+    return MemoryPlan(0, 0, 0, 0, nbytes_of(key) + _assignment_bytes(key))
 
 
 def _windows(key: Zkey | BellmanKey) -> list[tuple[Windows, Windows]]:
@@ -107,7 +108,7 @@ def _bytes(key: Zkey | BellmanKey, w: Windows, h: Windows) -> MemoryPlan:
         digits + buckets + _ROOM,
         proof,
         _assignment_bytes(key),
-        _host_bytes(key),
+        nbytes_of(key),
         w,
         h,
     )
@@ -116,10 +117,6 @@ def _bytes(key: Zkey | BellmanKey, w: Windows, h: Windows) -> MemoryPlan:
 def _entries(key: Zkey | BellmanKey) -> int:
     # a bellman key does not say: two a row and matrix are usual
     return key.rows_a.nnz + key.rows_b.nnz if isinstance(key, Zkey) else 6 * key.domain_size
-
-
-def _host_bytes(key: Zkey | BellmanKey) -> int:
-    return sum(v.nbytes for v in vars(key).values() if hasattr(v, "nbytes"))
 
 
 def _assignment_bytes(key: Zkey | BellmanKey) -> int:

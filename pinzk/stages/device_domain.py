@@ -18,7 +18,7 @@ from .._core.device import Device, DeviceVec, Stream, launch, view
 from .._core.memory import PinnedPool, PinnedVec
 from ..curves import Curve, Words
 from .arrays import check_rows, check_vector, expected
-from .device_load import CHUNK_BYTES, copy, load
+from .device_load import copy, load
 from .device_ntt import DeviceNtt
 
 _KEPT = 8  # tables of shifts that are kept
@@ -85,11 +85,7 @@ class DeviceDomain:
 
     def _upload(self, rows: Words) -> DeviceVec:
         out = DeviceVec(self._fr, len(rows), self._device)
-        if rows.nbytes > CHUNK_BYTES:
-            load(out, len(rows), copy(rows), self._stream)
-        else:
-            with PinnedVec.from_array(self._fr, np.ascontiguousarray(rows)) as pinned:
-                out.upload(pinned, self._stream)
+        load(out, len(rows), copy(rows), self._stream)
         return out
 
     def _on_host(self, v: DeviceVec, shift: int, inverse: bool, pool: PinnedPool) -> PinnedVec:

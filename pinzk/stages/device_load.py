@@ -102,8 +102,10 @@ def load(
     pool: PinnedPool | None = None,
     threads: int = THREADS,
 ) -> None:
-    """`Loader.load` for one array, with a loader that is not kept."""
-    Loader(out.elem, pool=pool, threads=threads).load(out, n, fill, stream)
+    """`Loader.load` for one array, with a loader that is not kept: of a small one a single chunk, as large as need be."""
+    nbytes = n * (1 if out.elem == "bytes" else 8 * out.elem.limbs)
+    chunk_bytes = max(1, min(CHUNK_BYTES, nbytes))
+    Loader(out.elem, pool=pool, threads=threads, chunk_bytes=chunk_bytes).load(out, n, fill, stream)
 
 
 def copy(array: NDArray[Any]) -> Callable[[int, NDArray[Any]], None]:
